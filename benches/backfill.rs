@@ -75,7 +75,7 @@ async fn main() -> Result<()> {
     let allocator = Account::named("allocator")?;
     let site = DevChain::start(NAME, CHAIN, &allocator, artifacts).await?;
     deposit(&site, &arguments).await?;
-    let trade = trade(&site)?;
+    let provider = provider(&site)?;
     let events = arguments.blocks * arguments.deposits;
     let logs = logs(&site).await?;
     println!(
@@ -84,14 +84,14 @@ async fn main() -> Result<()> {
     );
     println!("way    deposits    per s   node");
     for _ in 0..arguments.rounds {
-        show("scan", "-", events, (scan(&trade, events).await?, logs));
+        print_row("scan", "-", events, (scan(&provider, events).await?, logs));
         for known in [false, true] {
             let (name, ours) = match known {
                 true => ("1 %", events),
                 false => ("unknown", 0),
             };
-            let took = index(&trade, ours).await?;
-            show("index", name, events, (took, logs));
+            let took = index(&provider, ours).await?;
+            print_row("index", name, events, (took, logs));
         }
     }
     Ok(())
@@ -124,7 +124,7 @@ async fn deposit(site: &DevChain, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn trade(site: &DevChain) -> Result<TradingProvider> {
+fn provider(site: &DevChain) -> Result<TradingProvider> {
     let entry = ChainEntry {
         id: NAME.into(),
         depository: Some(site.depository.to_string()),
@@ -160,13 +160,13 @@ async fn logs(site: &DevChain) -> Result<Duration> {
     Ok(least)
 }
 
-async fn scan(trade: &TradingProvider, events: usize) -> Result<Duration> {
-    let head = trade.scanner.head().await?.number;
+async fn scan(provider: &TradingProvider, events: usize) -> Result<Duration> {
+    let head = provider.scanner.head().await?.number;
     let begun = Instant::now();
     let mut found = 0;
     for from in (1..=head).step_by(RANGE) {
         let to = head.min(from + RANGE as u64 - 1);
-        let seen = trade.scanner.deposits(from..=to).await?;
+        let seen = provider.scanner.deposits(from..=to).await?;
         found += seen
             .iter()
             .map(|deposit_tx| deposit_tx.deposits.len())
@@ -183,7 +183,7 @@ fn order(number: usize) -> B256 {
 }
 
 /// `ours`: among how many deposits every hundredth is.
-async fn index(trade: &TradingProvider, ours: usize) -> Result<Duration> {
+async fn index(provider: &TradingProvider, ours: usize) -> Result<Duration> {
     let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
     let store: Arc<dyn Store> = Arc::new(SledStore::open(directory.path())?);
     let requests = Requests::new(store.clone());
@@ -192,7 +192,7 @@ async fn index(trade: &TradingProvider, ours: usize) -> Result<Duration> {
     }
     let market = Market::parse(&market().to_string(), |_| Some(SETTLEMENT))?;
     let network = market.by_name(NAME).context("no network")?.clone();
-    let scanners = vec![trade.scanner.clone()];
+    let scanners = vec![provider.scanner.clone()];
     let mut tail = Tail::new(network, scanners, requests, Arc::default());
     let begun = Instant::now();
     loop {
@@ -232,7 +232,7 @@ fn request(number: usize) -> Result<intentd::request::Request> {
     }))?)
 }
 
-fn show(way: &str, deposits: &str, events: usize, (took, logs): (Duration, Duration)) {
+fn print_row(way: &str, deposits: &str, events: usize, (took, logs): (Duration, Duration)) {
     let rate = events as f64 / took.as_secs_f64();
     let share = logs.as_secs_f64() / took.as_secs_f64() * 100.0;
     println!("{way:<6} {deposits:<8} {rate:>8.0} {share:>5.0}%");

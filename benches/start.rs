@@ -85,8 +85,8 @@ fn started(url: &str) -> Result<[Duration; 2]> {
         .envs(variables)
         .stderr(Stdio::piped())
         .spawn()?;
-    let told = child.stderr.take().context("nothing is told")?;
-    let times = answered(BufReader::new(told).lines(), begun);
+    let stderr = child.stderr.take().context("nothing is told")?;
+    let times = answered(BufReader::new(stderr).lines(), begun);
     child.kill()?;
     child.wait()?;
     times

@@ -49,7 +49,7 @@ pub enum Question {
     Integrators(integrators::Order),
     /// About webhooks.
     Webhooks(webhooks::Question),
-    /// About the solver's nonces.
+    /// About the solver's accounts.
     Lanes(lanes::Question),
     /// About the solver.
     Solver(solver::Question),

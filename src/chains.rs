@@ -325,12 +325,12 @@ fn open(
         .map(|endpoint| open(&spec, endpoint))
         .collect::<Result<Vec<Provider>, _>>()
         .map_err(|error| error.to_string())?;
-    let asking = trades(
+    let asking = trading_providers(
         family,
         &spec,
         &for_strangers(&endpoints, config.listen.quote_calls),
     )?;
-    let trades = trades(family, &spec, &endpoints)?;
+    let trading_providers = trading_providers(family, &spec, &endpoints)?;
     let has_state = providers.iter().all(|provider| provider.state.is_some());
     let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;
     let quorum = Arc::new(quorum);
@@ -346,7 +346,7 @@ fn open(
         required,
         named: named.is_some(),
         few: few.then(|| source.few(endpoints.len())),
-        trades,
+        trading_providers,
         asking,
     }))
 }
@@ -382,7 +382,7 @@ fn urls<'a>(
         })
 }
 
-fn trades(
+fn trading_providers(
     family: &Family,
     spec: &Arc<ChainSpec>,
     endpoints: &[Endpoint],

@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand, nothing else decides anything here.
+//! The command line: one file per subcommand.
 
 mod check_config;
 mod halts;
@@ -28,7 +28,7 @@ use crate::{
 
 /// The store is damaged, of another version, or in doubt (sysexits' EX_DATAERR): a restart does not help.
 const DAMAGED: u8 = 65;
-/// Somebody else has the store (EX_TEMPFAIL).
+/// Another process has the store open (EX_TEMPFAIL).
 const IN_USE: u8 = 75;
 
 /// Cross-chain intent service: attestation oracle, quoting and status in one daemon.
@@ -66,7 +66,7 @@ enum Command {
     /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
-    /// Ask a running daemon about the nonces of its solver; needs its DATA_DIR.
+    /// Ask a running daemon what the accounts of its solver have under way; needs its DATA_DIR.
     #[command(subcommand)]
     Lane(lane::Lane),
     /// Print the OpenAPI description of a listener's API; needs no configuration.
@@ -75,7 +75,7 @@ enum Command {
         #[arg(value_enum, default_value_t = openapi::Listener::Integrator)]
         listener: openapi::Listener,
     },
-    /// Ask a running daemon what integrators were told, or have it told again; needs its DATA_DIR.
+    /// Ask a running daemon about deliveries to integrators, or have them sent again; needs its DATA_DIR.
     #[command(subcommand)]
     Webhooks(webhooks::Webhooks),
     /// Ask a running daemon about its solver, pause it or have it go on; needs its DATA_DIR.
@@ -96,12 +96,12 @@ impl Arguments {
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
             Command::Index(index) => print(index.answer(&config::data_dir(variables))),
             Command::Integrators(integrators) => print(integrators.answer(variables)),
-            Command::Journal(journal) => print(journal.answer(places(variables))),
+            Command::Journal(journal) => print(journal.answer(directories(variables))),
             Command::Lane(lane) => print(lane.answer(&config::data_dir(variables))),
             Command::Openapi { listener } => say(openapi::description(listener)?),
             Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
             Command::Solver(solver) => print(solver.answer(&config::data_dir(variables))),
-            Command::Store(store) => print(store.answer(places(variables))),
+            Command::Store(store) => print(store.answer(directories(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),
             Command::Keys => say(signer(variables)?),
@@ -109,7 +109,7 @@ impl Arguments {
     }
 }
 
-fn places(variables: impl IntoIterator<Item = (String, String)>) -> Directories {
+fn directories(variables: impl IntoIterator<Item = (String, String)>) -> Directories {
     let (data, journal) = config::directories(variables);
     Directories::new(data, journal)
 }

@@ -65,6 +65,7 @@ pub struct Raw {
     integrator_http_port: Option<String>,
     market_file: Option<String>,
     solver_private_key: Option<SecretString>,
+    solver_ed25519_key: Option<SecretString>,
     solver_previous_keys: Option<SecretString>,
     solver_chain: Option<String>,
     solver_oracle_url: Option<String>,
@@ -234,6 +235,7 @@ impl Config {
             http_port: raw.integrator_http_port,
             market_file: raw.market_file,
             solver_key: raw.solver_private_key,
+            ed25519_key: raw.solver_ed25519_key,
             previous_keys: raw.solver_previous_keys,
             solver_chain: raw.solver_chain,
             oracle_url: raw.solver_oracle_url,
@@ -316,7 +318,7 @@ fn unused(variables: &BTreeMap<String, String>) -> Vec<&'static str> {
     UNUSED.into_iter().filter(set).collect()
 }
 
-/// Whether the name contains `prod` or `mainnet`, in any case: rather once too often.
+/// Whether the name contains `prod` or `mainnet`, in any case. A name in doubt counts as production.
 fn is_production(environment: &str) -> bool {
     let name = environment.to_ascii_lowercase();
     ["prod", "mainnet"].iter().any(|word| name.contains(word))

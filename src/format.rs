@@ -86,7 +86,7 @@ pub fn micro_of(text: &str) -> Option<i128> {
 }
 
 /// A number of millionths, for those who write it.
-pub fn whole(micro: i128) -> I256 {
+pub fn from_micro(micro: i128) -> I256 {
     I256::try_from(micro).unwrap_or_default()
 }
 

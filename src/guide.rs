@@ -1,15 +1,14 @@
-//! The guides, for people who use, run or change this service. A guide is one Markdown file: the repository
-//! shows it, the crate's documentation has it as a module, and a daemon serves it under
-//! `/documentation/guide`. Nothing else is here.
+//! The guides for people who use, run or change this service. Each guide is one Markdown file: the repository shows
+//! it, the crate documentation has it as a module, and a daemon serves it under `/documentation/guide`.
 
 /// One guide.
 #[derive(Clone, Copy, Debug)]
 pub struct Guide {
-    /// Its file without `.md`; the last part of its path.
+    /// The file name without `.md`, which is also the last part of the guide's path.
     pub name: &'static str,
-    /// What it is about, in a line.
+    /// What the guide is about, in one line.
     pub about: &'static str,
-    /// Markdown.
+    /// The text in Markdown.
     pub text: &'static str,
 }
 
@@ -18,7 +17,7 @@ pub fn find(name: &str) -> Option<&'static Guide> {
     GUIDES.iter().find(|guide| guide.name == name)
 }
 
-/// A module for each guide, and the table of all.
+/// Declares a module per guide, and the table of all guides.
 macro_rules! guides {
     ($($name:ident, $file:literal, $about:literal;)*) => {
         $(
@@ -26,7 +25,7 @@ macro_rules! guides {
             pub mod $name {}
         )*
 
-        /// All of them, in the order in which a newcomer reads.
+        /// All guides, in the order in which a newcomer reads them.
         pub static GUIDES: &[Guide] = &[$(
             Guide { name: stringify!($name), about: $about, text: include_str!($file) },
         )*];

@@ -1,5 +1,5 @@
-//! The settlement contracts: their settings (the hub file, guide: protocol 10.5) and their state, read
-//! through the same quorum as any chain. It judges nothing.
+//! The settlement contracts: their settings (the hub file, guide: protocol 10.5), and their state, read through the
+//! same quorum as any chain. This module makes no decisions.
 
 use alloy::{primitives::Bytes, sol, sol_types::SolCall};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ sol! {
     function isExecuted(bytes32 idempotencyKey) returns (bool);
 }
 
-/// The hub file, as far as statements need it.
+/// The part of the hub file that statements need.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The hub's name among the chains (`relay`).
@@ -29,18 +29,18 @@ pub struct Settings {
     /// The oracle contract as the file spells it.
     pub oracle: String,
     pub oracle_address: EvmAddress,
-    /// Where executions are valid.
+    /// The EIP-712 domain of executions.
     pub domain: Domain,
-    /// What fast mints name; `None` where the file names no limiter: there is no fast mode then.
+    /// The limiter that fast mints name; `None` where the file names none, which turns the fast mode off.
     pub rate_limiter: Option<EvmAddress>,
     pub fee_calculator: Option<EvmAddress>,
-    /// Keeps the withdrawals that depositories may make, on a chain of its own.
+    /// The contract that records the withdrawals that depositories may make; it is on another chain.
     pub allocator: Option<EvmAddress>,
-    /// Where accounts of the hub leave their word; `None` where the file names no such contract.
+    /// The contract in which hub accounts leave entries; `None` where the file names none.
     pub generic_mapping: Option<EvmAddress>,
 }
 
-/// A hub file that cannot work; the text names the field.
+/// An unusable hub file; the text names the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(String);
@@ -64,7 +64,7 @@ struct Contract {
 }
 
 impl Settings {
-    /// Reads the hub file's object, variables resolved. Unknown fields are ignored.
+    /// Reads the hub file's object after variables are resolved; ignores unknown fields.
     pub fn parse(file: &Map<String, Value>) -> Result<Self, SettingsError> {
         let file: File = serde_path_to_error::deserialize(Value::Object(file.clone()))
             .map_err(|error| SettingsError(error.to_string()))?;
@@ -114,7 +114,7 @@ pub struct Hub {
     /// The settlement chain, or why it cannot be read.
     chain: Result<Chain, String>,
     allocator: Result<Allocator, String>,
-    /// What the oracle contract calls its hub: asked for once.
+    /// The hub's address by the oracle contract, read once.
     contract: OnceCell<EvmAddress>,
 }
 
@@ -124,18 +124,18 @@ pub struct Allocator {
     contract: EvmAddress,
 }
 
-/// A withdrawal as the allocator has recorded it.
+/// A withdrawal as the allocator recorded it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// The family's encoding of the withdrawal.
     pub withdrawal: Bytes,
-    /// The final block that it was read at, and that block's chain.
+    /// The final block of the read, and that block's chain.
     pub block: Block,
     pub chain: ChainId,
 }
 
 impl Hub {
-    /// With no allocator; see [`Hub::with_allocator`].
+    /// A hub without an allocator; see [`Hub::with_allocator`].
     pub fn new(settings: Settings, chain: Result<Chain, String>) -> Self {
         Self {
             settings,
@@ -145,7 +145,7 @@ impl Hub {
         }
     }
 
-    /// With the allocator's chain, or why it cannot be read.
+    /// Adds the allocator's chain, or why it cannot be read.
     #[must_use]
     pub fn with_allocator(self, chain: Result<Chain, String>) -> Self {
         let contract = self.settings.allocator;
@@ -159,14 +159,14 @@ impl Hub {
         Self { allocator, ..self }
     }
 
-    /// The allocator, or why it cannot be asked.
+    /// The allocator, or why it cannot be read.
     pub fn allocator(&self) -> Result<&Allocator, &str> {
         self.allocator.as_ref().map_err(String::as_str)
     }
 
-    /// The final block at which `owner` holds `amount` of `token`, if it still does at the tip:
-    /// what is final may have been spent since. The tracked tip may be older than the caller's
-    /// knowledge, so that a no comes from one read now.
+    /// The final block at which `owner` holds `amount` of `token`; `None` unless it also holds it at the tip, since
+    /// final money may have been spent. A negative answer comes from a fresh tip, because the tracked one may be
+    /// older than what the caller knows.
     pub async fn holds(
         &self,
         owner: EvmAddress,
@@ -207,10 +207,9 @@ impl Hub {
         Ok((settled.min(now) >= amount).then_some(block))
     }
 
-    /// Whether the hub's rate limiter lets `amount` of a currency of `chain` through now (guide: protocol
-    /// 7.1); without a limiter nothing is let through. The limiter's interface is not published: its
-    /// parameters are taken to be spelled as in the hub's other calls, the chain as its name and the
-    /// currency as its family's bytes.
+    /// Whether the hub's rate limiter now lets `amount` of a currency of `chain` pass (guide: protocol 7.1); false
+    /// without a limiter. The limiter's interface is not published: this call assumes the hub's spelling, the chain
+    /// as its name and the currency as its family's bytes.
     pub async fn can_consume(
         &self,
         chain: &ChainId,
@@ -231,8 +230,8 @@ impl Hub {
         view(state(hub)?, limiter, &call, &head.block).await
     }
 
-    /// Whether `user` has left an entry under `id` in the generic mapping, as of a final block; never
-    /// where the hub file names no such contract.
+    /// Whether `user` has an entry under `id` in the generic mapping, as of a final block; false where the hub file
+    /// names no such contract.
     pub async fn is_mapped(&self, user: EvmAddress, id: B256) -> Result<bool, ReadError> {
         let Some(mapping) = self.settings.generic_mapping else {
             return Ok(false);
@@ -247,7 +246,7 @@ impl Hub {
         Ok(!entry.createdAt.is_zero())
     }
 
-    /// Whether the oracle contract has acted on the execution with this idempotency key, as of `block`.
+    /// Whether the oracle contract has applied the execution with this idempotency key, as of `block`.
     pub async fn is_executed(&self, key: B256, block: &Block) -> Result<bool, ReadError> {
         let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
         let hub = self.chain.as_ref().map_err(unread)?;
@@ -272,7 +271,7 @@ impl Hub {
 }
 
 impl Allocator {
-    /// What is recorded under `id`; `None` while there is nothing, or it is not final.
+    /// The withdrawal recorded under `id`; `None` while there is none, or it is not final.
     pub async fn payload(&self, id: B256) -> Result<Option<Payload>, ReadError> {
         let head = self.chain.reader.head().await?;
         if let Some(payload) = self.recorded(id, &head).await? {
@@ -299,7 +298,7 @@ impl Allocator {
     }
 }
 
-/// A head that is asked for now, if it is another one.
+/// A freshly read head; `None` if it equals `head`.
 async fn newer(chain: &Chain, head: &Head) -> Result<Option<Head>, ReadError> {
     let fresh = chain.reader.fresh_head().await?;
     Ok((fresh != *head).then_some(fresh))

@@ -1,8 +1,7 @@
-//! Who may use the integrator API under a name: keys, what they open, where events go. Pure.
+//! The integrators of the API: their keys, scopes, tiers and webhooks. Pure.
 //!
-//! The store keeps only the SHA-256 of a key. Events are signed with the key all the same: HMAC-SHA256 replaces a key
-//! of more than 64 bytes by its SHA-256 (RFC 2104), and every key is longer than that, so the digest signs what the
-//! key verifies.
+//! The store keeps only the SHA-256 of a key. That digest can still sign events: HMAC-SHA256 replaces a key of more
+//! than 64 bytes by its SHA-256 (RFC 2104), and every API key is longer, so the holder verifies with the key itself.
 
 pub mod change;
 pub mod header;
@@ -22,25 +21,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Integrator {
-    /// Its unique name, by which texts refer to the integrator and its keys.
+    /// The unique name of the integrator, by which texts refer to it and its keys.
     pub label: String,
     pub scopes: BTreeSet<Scope>,
     pub tier: Tier,
-    /// The newest last; several while a rotation is under way.
+    /// Oldest first; several during a rotation.
     pub keys: Vec<Key>,
     pub webhook: Option<Webhook>,
-    /// The sponsorship wallet, once it has been proved.
+    /// The sponsorship wallet, once its holder has proved it.
     pub wallet: Option<Wallet>,
-    /// The time (unix seconds) of the last message that linked a wallet. Only a newer message can link one again.
+    /// The time (unix seconds) of the last message that linked a wallet; only a newer message can link one.
     #[serde(default)]
     pub proved_at: u64,
     /// Unix milliseconds.
     pub created_at: u64,
-    /// Unix milliseconds; from then on none of its keys is known.
+    /// Unix milliseconds; from this time on all keys are invalid.
     pub revoked_at: Option<u64>,
 }
 
-/// A key as it is stored.
+/// A key as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
@@ -49,15 +48,15 @@ pub struct Key {
     pub digest: [u8; 32],
     /// Unix milliseconds.
     pub created_at: u64,
-    /// Unix milliseconds; set when a newer key has replaced it.
+    /// Unix milliseconds; set when a newer key replaces this one.
     pub expires_at: Option<u64>,
 }
 
-/// What a key opens (guide: protocol 11.2).
+/// What a key may do (guide: protocol 11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// Quotes under the key's name.
+    /// Quotes under the key's label.
     Quote,
     #[serde(rename = "requests:read")]
     RequestsRead,
@@ -72,18 +71,18 @@ pub enum Scope {
     Admin,
 }
 
-/// How much a key may ask for (guide: protocol 11.2).
+/// The rate limits of a key (guide: protocol 11.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
     #[default]
     Default,
     Elevated,
-    /// Nothing is counted: the operator's own.
+    /// No limit: for the operator's own keys.
     Unlimited,
 }
 
-/// A word that names no scope or tier.
+/// A word that is not a scope or tier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of {0}")]
 pub struct Unknown(String);
@@ -101,7 +100,7 @@ impl Scope {
         Self::Admin,
     ];
 
-    /// The word for it, everywhere.
+    /// The scope's word in the API, the store and commands.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Quote => "quote",
@@ -120,7 +119,7 @@ impl Scope {
 impl Tier {
     pub const ALL: [Self; 3] = [Self::Default, Self::Elevated, Self::Unlimited];
 
-    /// The word for it, everywhere.
+    /// The tier's word in the API, the store and commands.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -160,44 +159,44 @@ impl FromStr for Tier {
     }
 }
 
-/// Where events go.
+/// Where an integrator's events go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Webhook {
     pub url: url::Url,
-    /// Sent along with every delivery; never one of ours.
+    /// Headers that every delivery carries; none of [`header`]'s reserved ones.
     pub headers: BTreeMap<String, String>,
 }
 
-/// A wallet that signed for its link.
+/// A linked wallet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wallet {
-    /// As its chain spells it.
+    /// The address as its chain spells it.
     pub address: String,
     /// Unix milliseconds.
     pub linked_at: u64,
 }
 
 impl Integrator {
-    /// Whether any of its keys can be used at `now` (unix milliseconds).
+    /// Whether the integrator has a valid key at `now` (unix milliseconds).
     pub fn active(&self, now: u64) -> bool {
         self.signing(now).is_some()
     }
 
-    /// The digest that signs its events at `now`: that of the newest key that has not expired.
+    /// The digest that signs events at `now`: that of the newest valid key.
     pub fn signing(&self, now: u64) -> Option<&[u8; 32]> {
         self.usable(now).last().map(|key| &key.digest)
     }
 
-    /// The keys that can be used at `now`, the newest last.
+    /// The valid keys at `now`, the newest last.
     pub fn usable(&self, now: u64) -> impl Iterator<Item = &Key> {
         let revoked = self.revoked_at.is_some_and(|at| at <= now);
         let usable = move |key: &&Key| !revoked && key.expires_at.is_none_or(|end| now < end);
         self.keys.iter().filter(usable)
     }
 
-    /// When the next of its keys ends after `now`.
+    /// When the first of the valid keys expires.
     pub fn ends(&self, now: u64) -> Option<u64> {
         self.usable(now).filter_map(|key| key.expires_at).min()
     }

@@ -1,15 +1,20 @@
 //! What can be traded: networks as the integrator API numbers them, their currencies, and where
 //! prices and swaps come from. Data only, read from `MARKET_FILE` (JSON); nothing is opened here.
 
-mod limits;
 mod read;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
-use serde::Deserialize;
-use vm::{spelled_alike, trade::SwapContracts};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::{Map, Value};
+use vm::{
+    Family, SpecError, spelled_alike,
+    trade::{Limits, SwapContracts},
+};
 
-pub use limits::Limits;
 pub use read::MarketError;
 
 /// Everything that can be quoted.
@@ -86,7 +91,7 @@ pub struct Network {
     /// only, it is held to that; set it to false where the chain's headers do not.
     #[serde(default = "yes")]
     pub blooms: bool,
-    /// Blocks on top of a fill before it is told as done.
+    /// Blocks on top of a fill before it counts as done.
     #[serde(default = "one")]
     pub fill_confirmations: u64,
     /// How much the solver may pay here.
@@ -99,11 +104,37 @@ pub struct Network {
     /// only. Unset: ten blocks, a minute at least, where real money is at stake, else never.
     #[serde(default)]
     pub stalled_after: Option<u64>,
-    /// What transactions may take and cost here.
-    #[serde(default)]
-    pub limits: Limits,
+    /// What transactions may take and cost here, as the chain's family writes it: [`Network::limits`].
+    #[serde(default, deserialize_with = "each_once")]
+    pub limits: Map<String, Value>,
     /// The native currency first.
     pub currencies: Vec<Currency>,
+}
+
+/// An object in which no key stands twice.
+fn each_once<'de, D: Deserializer<'de>>(object: D) -> Result<Map<String, Value>, D::Error> {
+    struct EachOnce;
+
+    impl<'de> Visitor<'de> for EachOnce {
+        type Value = Map<String, Value>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut read = Map::new();
+            while let Some((key, value)) = entries.next_entry::<String, Value>()? {
+                if read.contains_key(&key) {
+                    return Err(A::Error::custom(format!("{key} stands twice")));
+                }
+                read.insert(key, value);
+            }
+            Ok(read)
+        }
+    }
+
+    object.deserialize_map(EachOnce)
 }
 
 /// Dollars that the solver may put at risk on a network.
@@ -116,7 +147,7 @@ pub struct Caps {
     /// The same to one recipient.
     #[serde(default)]
     pub hourly_per_user: Option<Dollars>,
-    /// Gas at a time for fills that run somebody's code, until they succeed or their failure is paid for; as much
+    /// Fees at a time for fills that run somebody's code, until they succeed or their failure is paid for; as much
     /// for each API key, three times that for fills to accounts without code. Unset: a hundred.
     #[serde(default)]
     pub at_stake: Option<Dollars>,
@@ -173,7 +204,7 @@ pub struct Currency {
     /// The solver holds it: it can be delivered, and a deposit in it needs no swap.
     #[serde(default)]
     pub solver: bool,
-    /// An allowance must go through zero (USDT on mainnet).
+    /// An approval must go through zero (USDT on mainnet).
     #[serde(default)]
     pub approval_reset: bool,
     /// Dollars of it that the solver may pay in an hour on its network; unset: no limit.
@@ -283,6 +314,16 @@ impl Network {
     pub fn stalled_after(&self, production: bool) -> Option<u64> {
         let usual = production.then(|| self.block_seconds.saturating_mul(10).max(60));
         self.stalled_after.or(usual).filter(|most| *most > 0)
+    }
+
+    /// What transactions may take and cost here; `None` where `family` has no transactions of ours. An error names
+    /// the limit that `family` does not know or cannot read.
+    pub fn limits(&self, family: &Family) -> Result<Option<Limits>, SpecError> {
+        match family.limits {
+            Some(read) => read(&self.limits).map(Some),
+            None if self.limits.is_empty() => Ok(None),
+            None => Err(SpecError(format!("limits: {} has none", family.name))),
+        }
     }
 
     /// The listed currency of this address, whatever the case of its hex.

@@ -111,7 +111,7 @@ pub struct Daemon {
     /// Where executions are settled.
     contract: EvmAddress,
     trading: Option<Trading>,
-    /// What wallets are told that this service is called.
+    /// The service's name in the messages that wallets sign.
     name: String,
     plain_webhooks: bool,
     troubles: Arc<Troubles>,
@@ -124,7 +124,7 @@ impl Daemon {
         Self::of(config, Parts::of(config, Mistakes::default())?)
     }
 
-    /// As [`Self::open`], with what has been read already.
+    /// As [`Self::open`], with parts that are read already.
     pub fn of(config: &Config, parts: Parts) -> anyhow::Result<Self> {
         let Parts {
             signer,
@@ -135,7 +135,7 @@ impl Daemon {
         let contract = settings.oracle_address;
         tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
         let metrics = Metrics::install()?;
-        ready::tell(&chains);
+        ready::log_served(&chains);
         ready::warn_about_quorums(&chains, config);
         ready::warn_about_multisig(config);
         let (pair, reserve) = stores(config)?;
@@ -186,8 +186,8 @@ impl Daemon {
         })
     }
 
-    /// Answers until `shutdown`, drains, and closes the store. A background task that dies is a
-    /// shutdown too, and an error. In a box: else each crate that calls it compiles all of it again.
+    /// Answers until `shutdown`, drains, and closes the store. A background task that ends early is a shutdown, too,
+    /// and an error. The future is boxed, so that no other crate compiles its body.
     pub fn serve(
         self,
         listeners: Listeners,
@@ -197,7 +197,7 @@ impl Daemon {
     }
 
     async fn answer(self, listeners: Listeners, shutdown: CancellationToken) -> anyhow::Result<()> {
-        // The store is ours by now, so a socket that lies there belongs to nobody.
+        // This process has the store open, so no other one uses a socket that lies beside it.
         let admin = Admin::bind(&self.data_dir).context("cannot open the admin socket")?;
         tracing::info!(address = %listeners.ops.local_addr()?, "operations listening");
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
@@ -209,7 +209,7 @@ impl Daemon {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
-        let (mut webhooks, mut index, mut lanes, mut solver) = (None, None, Vec::new(), None);
+        let (mut webhooks, mut index, mut accounts, mut solver) = (None, None, Vec::new(), None);
         let mut answering = vec![
             server::serve(listeners.oracle, self.app, shutdown.clone()).boxed(),
             server::serve(listeners.ops, self.ops, shutdown.clone()).boxed(),
@@ -231,7 +231,7 @@ impl Daemon {
                 background.spawn(name, task);
             }
             (webhooks, index) = (Some(opened.webhooks), Some(opened.index));
-            lanes = opened.lanes;
+            accounts = opened.accounts;
             solver = Some(opened.solver);
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
             answering.push(server::serve(listener, opened.app, shutdown.clone()).boxed());
@@ -240,7 +240,7 @@ impl Daemon {
             journal: self.journal,
             integrator_admin,
             webhooks,
-            lanes,
+            accounts,
             solver,
             index,
         };
@@ -252,7 +252,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Whoever keeps the integrators.
+    /// Carries out the operator's commands about integrators.
     async fn integrator_admin(&self) -> anyhow::Result<IntegratorAdmin> {
         Ok(IntegratorAdmin {
             integrators: Integrators::open(self.pair.store.clone()).await?,
@@ -287,8 +287,8 @@ fn surfaces(
     Ok((Arc::new(oracle.open()?), Arc::new(ops.open()?)))
 }
 
-/// What a service with `signer` is called in what wallets sign: unlike any other, so that a signature
-/// given to one is worth nothing to another.
+/// The name of a service with `signer` in the messages that wallets sign. It differs from every other service's, so
+/// that no other service accepts the signature.
 pub fn service(config: &Config, signer: EvmAddress) -> String {
     let name = config.service.as_deref().unwrap_or("intentd");
     format!("{name} {} {signer:#x}", config.environment)
@@ -305,15 +305,15 @@ fn claiming(config: &Config, oracle: Attestor) -> Attestor {
 
 /// The stores, and what is kept free on their disks.
 fn stores(config: &Config) -> anyhow::Result<(Pair, Arc<Reserve>)> {
-    let places = places(config);
-    let pair = Pair::open(&places, Making::Allowed)?;
-    let reserve = Reserve::new(places.homes(), config.disk_reserve);
+    let directories = directories(config);
+    let pair = Pair::open(&directories, Making::Allowed)?;
+    let reserve = Reserve::new(directories.homes(), config.disk_reserve);
     reserve.look().context("DISK_RESERVE")?;
     Ok((pair, Arc::new(reserve)))
 }
 
 /// Where the stores of a daemon are.
-pub fn places(config: &Config) -> Directories {
+pub fn directories(config: &Config) -> Directories {
     Directories::new(&config.data_dir, config.journal_dir.clone())
 }
 
@@ -340,7 +340,7 @@ pub fn oracle(
         requests: Requests::new(store),
         tolerance: Tolerance::default(),
         bound_nonces: false,
-        places: Default::default(),
+        permits: Default::default(),
         clock,
     }
 }
@@ -357,8 +357,8 @@ fn reachable(loaded: &Loaded, foundation: Result<(), Closed>) -> (String, Reacha
     )
 }
 
-/// One for each chain that can be read, those of settlement included: what was signed before a setting
-/// changed is watched, too.
+/// A watcher for each readable chain, those of settlement included: what was signed before a setting changed is
+/// watched, too.
 pub fn watchers(chains: &Chains, journal: &Arc<Journal>) -> Vec<Watcher> {
     // The allocator's chain may be listed, too; its facts are watched by one.
     let mut known = HashSet::new();

@@ -1,5 +1,5 @@
-//! Log lines and metrics of the process: set up once, read by `/metrics`. It names no metric; every
-//! module counts its own.
+//! Sets up log lines and metrics of the process; `/metrics` reads them. It defines no metric: each module has its
+//! own.
 
 mod runtimes;
 
@@ -30,7 +30,7 @@ use tracing_subscriber::{
 
 use self::runtimes::Runtimes;
 
-/// Upper bounds of every metric that ends in `_seconds`.
+/// The histogram buckets of every metric that ends in `_seconds`.
 const SECONDS: [f64; 13] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0,
 ];
@@ -45,11 +45,11 @@ pub enum Error {
     Log(#[from] TryInitError),
     #[error("metrics: {0}")]
     Metrics(#[from] BuildError),
-    #[error("metrics: somebody else records them")]
+    #[error("metrics: another recorder is installed")]
     Taken,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lines {
     /// Text on a terminal, JSON elsewhere.
@@ -59,8 +59,8 @@ pub enum Lines {
     Json,
 }
 
-/// Sends log lines to standard error, filtered as `RUST_LOG` writes it (`info` when empty). Each
-/// line names `service`, if there is one. A panic in any thread or task is a line, too.
+/// Sends log lines to standard error, filtered as `RUST_LOG` specifies (`info` when empty). Each line has the field
+/// `service`, if it is given. A panic in any thread or task is logged too.
 pub fn log(lines: Lines, filter: Option<&str>, service: Option<&str>) -> Result<(), Error> {
     let filter = EnvFilter::try_new(filter.unwrap_or("info"))?;
     let json = match lines {
@@ -73,16 +73,16 @@ pub fn log(lines: Lines, filter: Option<&str>, service: Option<&str>) -> Result<
         .with(filter)
         .with(layer)
         .try_init()?;
-    std::panic::set_hook(Box::new(tell));
+    std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
 
-/// A panic as a log line: most tasks have nobody who would ask how they ended.
-fn tell(panic: &PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string);
+/// Logs a panic: nobody awaits most tasks.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let location = panic.location().map(ToString::to_string);
     let said = panic.payload_as_str().unwrap_or("no text");
     metrics::counter!("intentd_panics_total").increment(1);
-    tracing::error!(place, said, "panic");
+    tracing::error!(place = location, said, "panic");
 }
 
 fn layer<S, W>(json: bool, service: Option<&str>, to: W) -> Box<dyn Layer<S> + Send + Sync>
@@ -103,10 +103,10 @@ where
     }
 }
 
-/// Lines of another format with the field `service` in front.
+/// Puts the field `service` in front of each line of another format.
 struct Named<F> {
     lines: F,
-    /// Ready to be written: for JSON with the brace that it replaces.
+    /// The text in front; for JSON it replaces the opening brace.
     front: String,
     json: bool,
 }
@@ -142,19 +142,18 @@ where
             return self.lines.format_event(context, writer, event);
         }
         let mut line = String::new();
-        let whole = Writer::new(&mut line);
-        self.lines.format_event(context, whole, event)?;
+        let json = Writer::new(&mut line);
+        self.lines.format_event(context, json, event)?;
         writer.write_str(line.strip_prefix('{').unwrap_or(&line))
     }
 }
 
-/// The metrics of a daemon: of the runtime that it runs in.
+/// The metrics of the daemon that runs in the current runtime.
 #[derive(Clone)]
 pub struct Metrics(PrometheusHandle);
 
 impl Metrics {
-    /// Takes over the `metrics` macros of the process; a second call in the same runtime gives the same
-    /// metrics.
+    /// Installs the recorder of the `metrics` macros; a second call in the same runtime returns the same metrics.
     pub fn install() -> Result<Self, Error> {
         static INSTALLED: Mutex<Option<Runtimes>> = Mutex::new(None);
         let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,12 +165,12 @@ impl Metrics {
         Ok(Self(installed.insert(runtimes).handle()))
     }
 
-    /// Prometheus' text format.
+    /// The metrics in Prometheus' text format.
     pub fn render(&self) -> String {
         self.0.render()
     }
 
-    /// Folds what histograms gathered, until `shutdown`: unread metrics would grow otherwise.
+    /// Compacts the histograms regularly until `shutdown`, because unread ones would grow.
     pub async fn keep(self, shutdown: CancellationToken) {
         let mut tick = tokio::time::interval(UPKEEP);
         while shutdown.run_until_cancelled(tick.tick()).await.is_some() {
@@ -184,7 +183,7 @@ fn builder() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
 }
 
-/// What [`builder`] says was tried before the first use.
+/// The recorder of [`builder`], whose settings [`Metrics::install`] has already checked.
 fn recorder() -> PrometheusRecorder {
     builder().unwrap_or_default().build_recorder()
 }
@@ -306,7 +305,7 @@ mod tests {
         let to = sink.clone();
         let layer = layer(true, None, move || to.clone());
         let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(tell));
+        std::panic::set_hook(Box::new(log_panic));
         let subscriber = tracing_subscriber::registry().with(layer);
         let panicked = tracing::subscriber::with_default(subscriber, || {
             std::panic::catch_unwind(|| panic!("on {}", "purpose"))

@@ -160,16 +160,16 @@ const PURE: &[&str] = &[
     "vm/src/ethereum/rpc_error.rs",
     "vm/src/ethereum/decode",
     "vm/src/ethereum/revert.rs",
-    "vm/src/ethereum/deposit_tx",
-    "vm/src/ethereum/swap/quoter.rs",
-    "vm/src/ethereum/swap/route.rs",
-    "vm/src/ethereum/swap/router.rs",
-    "vm/src/ethereum/steps",
+    "vm/src/ethereum/trade/deposit_tx",
+    "vm/src/ethereum/trade/swap/quoter.rs",
+    "vm/src/ethereum/trade/swap/route.rs",
+    "vm/src/ethereum/trade/swap/router.rs",
+    "vm/src/ethereum/trade/steps",
     "vm/src/ethereum/trade/carried.rs",
     "vm/src/ethereum/trade/queue",
     "vm/src/ethereum/trade/versions",
-    "vm/src/ethereum/transaction.rs",
-    "vm/src/ethereum/inspect/",
+    "vm/src/ethereum/trade/transaction.rs",
+    "vm/src/ethereum/trade/inspect/",
     "vm/src/bitcoin/decode",
     "vm/src/bitcoin/payer.rs",
 ];
@@ -221,7 +221,7 @@ const QUOTE: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms in which each element of a tuple of parameters counts as a parameter.
-const COUNTS_TUPLES: &[&str] = &["src/quote", "vm/src/ethereum/swap"];
+const COUNTS_TUPLES: &[&str] = &["src/quote", "vm/src/ethereum/trade/swap"];
 
 const IMPURE_WORDS: &[&str] = &[
     "async ",
@@ -569,7 +569,7 @@ fn a_quote_goes_from_stage_to_stage_and_asks_none_behind_it() {
 fn files_of_a_room_use_each_other_in_no_circle() {
     for (room, inside) in [
         ("src/quote", "quote"),
-        ("vm/src/ethereum/swap", "ethereum/swap"),
+        ("vm/src/ethereum/trade/swap", "ethereum/trade/swap"),
     ] {
         let uses = uses_within(room, inside);
         assert!(uses.len() > 5, "{room}: {uses:?}");

@@ -19,7 +19,7 @@ use super::world::{DEPOSITORY, DESTINATION, FINALITY, ORIGIN};
 /// The kernel counts processor time in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// See the module.
+/// The running daemon; it is killed when dropped.
 pub struct Daemon {
     pub address: SocketAddr,
     process: Child,

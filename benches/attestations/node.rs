@@ -23,7 +23,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use super::world::{Chain, World};
 
-/// See the module. Ends when dropped.
+/// The providers of all chains, served in this process. Ends when dropped.
 pub struct Node {
     address: SocketAddr,
     posts: Arc<AtomicU64>,

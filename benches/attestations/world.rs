@@ -37,7 +37,7 @@ const TOKEN: Address = Address::repeat_byte(0x70);
 const USER: Address = Address::repeat_byte(0x05);
 const AMOUNT: u64 = 1_000_000_000_000_000;
 
-/// See the module.
+/// The chains and the bodies of the requests.
 pub struct World {
     pub origin: Chain,
     pub destination: Chain,

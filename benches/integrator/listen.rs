@@ -50,7 +50,7 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
     let transactions = Transactions::new(market.clone(), HashMap::new(), requests.clone());
     let state = Arc::new(State {
         market,
-        venues: HashMap::new(),
+        chains: HashMap::new(),
         prices: stub.clone(),
         swaps: Swaps::default(),
         capacity: stub.clone(),

@@ -285,13 +285,13 @@ async fn measure(arguments: &Arguments, directory: &Path) -> Result<()> {
     for query in &queries {
         let own = query.clone();
         let measured = listen::ask(address, 1, limit, move |_| ask(&own)).await?;
-        show(1, &measured, &query.chars().take(90).collect::<String>());
+        print_row(1, &measured, &query.chars().take(90).collect::<String>());
     }
     for connections in [1, 8] {
         let queries = queries.clone();
         let get = move |n: usize| ask(&queries[n % queries.len()]);
         let limit = limit.saturating_mul(5);
-        show(
+        print_row(
             connections,
             &listen::ask(address, connections, limit, get).await?,
             "all of them",
@@ -299,7 +299,7 @@ async fn measure(arguments: &Arguments, directory: &Path) -> Result<()> {
     }
     let listing = Listing::open(store).await?;
     let room = move |n: usize| look(listing.clone(), queries[n % queries.len()].clone());
-    show(
+    print_row(
         0,
         &listen::repeat(1, limit, room).await?,
         "all of them, without http and records",
@@ -323,7 +323,7 @@ async fn look(listing: Listing, query: String) -> Result<()> {
     Ok(())
 }
 
-fn show(connections: usize, measured: &listen::Measured, query: &str) {
+fn print_row(connections: usize, measured: &listen::Measured, query: &str) {
     let (rate, middle, most) = measured.figures();
     let count = measured.count();
     println!("{connections:>11} {count:>8} {rate:>8.0} {middle:>8.3} {most:>8.3}   {query}");

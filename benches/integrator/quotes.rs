@@ -137,7 +137,7 @@ async fn rows(arguments: &Arguments, row: &Row) -> Result<()> {
             let work = move |_| quote(quoter.clone(), body.clone());
             listen::repeat(row.at_once, limit, work).await?
         };
-        show(row, name, (&stub, &measured));
+        print_row(row, name, (&stub, &measured));
     }
     store.close().await;
     Ok(())
@@ -189,7 +189,7 @@ async fn quote(quoter: Arc<Quoter>, body: Bytes) -> Result<()> {
     Ok(())
 }
 
-fn show(row: &Row, name: &str, (stub, measured): (&Stub, &Measured)) {
+fn print_row(row: &Row, name: &str, (stub, measured): (&Stub, &Measured)) {
     let Row {
         store,
         way,

@@ -107,7 +107,7 @@ async fn main() -> Result<()> {
     let committed = Committed::default();
     happen(&requests, &ids, &arguments, &committed).await?;
     let heard = others.heard().await?;
-    show(&heard, &committed)?;
+    print_row(&heard, &committed)?;
     let held = resident()?.saturating_sub(before) as f64 / ids.len() as f64;
     println!("held for a socket after that: {held:.1} KiB");
     requests.store().close().await;
@@ -253,7 +253,7 @@ fn step(facts: &mut Facts, id: B256) {
     });
 }
 
-fn show(heard: &[(u64, u64)], committed: &Committed) -> Result<()> {
+fn print_row(heard: &[(u64, u64)], committed: &Committed) -> Result<()> {
     let committed = committed.lock().unwrap_or_else(PoisonError::into_inner);
     let known = heard.iter().filter_map(|(at, came)| {
         let durable = committed.get(at)?;

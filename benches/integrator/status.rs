@@ -65,7 +65,7 @@ async fn main() -> Result<()> {
     for at_once in [1, 32] {
         let (requests, ids) = (requests.clone(), ids.clone());
         let work = move |number| status(requests.clone(), id(&ids, number));
-        show(
+        print_row(
             "room",
             "nothing",
             at_once,
@@ -81,7 +81,7 @@ async fn main() -> Result<()> {
             Ok(request.body(Full::new(Bytes::new()))?)
         };
         let quotes = (beside == "quotes").then(|| tokio::spawn(quoting(quoter.clone())));
-        show(
+        print_row(
             "http",
             beside,
             32,
@@ -170,7 +170,7 @@ async fn status(requests: Requests, id: B256) -> Result<()> {
     Ok(())
 }
 
-fn show(way: &str, beside: &str, at_once: usize, measured: &Measured) {
+fn print_row(way: &str, beside: &str, at_once: usize, measured: &Measured) {
     let (rate, middle, most) = measured.figures();
     let count = measured.count();
     println!("{way:<5} {beside:<8} {at_once:>7} {count:>8} {rate:>8.0} {middle:>8.3} {most:>8.3}");

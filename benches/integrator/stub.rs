@@ -23,13 +23,12 @@ use intentd::{
     sign::raw::RawKey,
     store::requests::Requests,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use vm::{
     Address, Block, Bytes, ChainEntry, ReadError, SETTLEMENT,
     trade::{
-        Accounts, Broadcast, Call, Called, CurrencyInfo, DepositTx, Failover, FailoverContext,
-        Fate, Fees, Intended, Limits, Revert, ScanError, Scanner, Simulator, TradingProvider,
-        Writer,
+        Accounts, Broadcast, Call, Called, Contracts, CurrencyInfo, DepositTx, Fate, FeeRate,
+        ProvidersContext, Revert, ScanError, Scanner, Simulator, TradingProvider, Trial, Writer,
     },
 };
 
@@ -38,6 +37,8 @@ pub const USDC: &str = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913";
 pub const USER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 const DEPOSITORY: &str = "0x3333333333333333333333333333333333333333";
 const ROUTER: &str = "0x2222222222222222222222222222222222222222";
+/// The account of [`KEY`].
+const SOLVER: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 
 /// Answers everything; an estimate takes its time.
@@ -56,40 +57,42 @@ impl Stub {
 
     /// A quoter over it that keeps its requests in `requests`.
     pub fn quoter(self: &Arc<Self>, requests: Requests) -> Result<Quoter> {
-        let trade = TradingProvider {
+        let provider = TradingProvider {
             scanner: self.clone(),
             accounts: self.clone(),
             writer: self.clone(),
-            simulator: self.clone(),
+            simulator: Some(self.clone()),
+            contracts: Some(self.clone()),
             inspector: Arc::new(vm::testing::Unseen),
         };
-        let venue = |name: &str| -> Result<(String, PricingChain)> {
+        let open = SETTLEMENT.providers.context("no trading")?;
+        let chain = |name: &str| -> Result<(String, PricingChain)> {
             let entry = ChainEntry {
                 id: name.into(),
                 hub_chain_id: Some("1".into()),
                 depository: Some(DEPOSITORY.into()),
                 ..ChainEntry::default()
             };
-            let (spec, trades) = (entry.spec(SETTLEMENT, false)?, vec![trade.clone()]);
-            let ground = FailoverContext {
+            let singly = vec![provider.clone()];
+            let context = ProvidersContext {
+                family: SETTLEMENT,
                 name: name.to_owned(),
                 number: 1,
-                codec: SETTLEMENT.transactions.context("no transactions")?,
-                limits: Limits::default(),
                 required: 1,
+                limits: Some(Map::new()),
             };
-            let providers = Failover::new(ground, trades.clone()).context("no provider")?;
-            let venue = PricingChain {
-                spec,
-                trades,
-                providers,
+            let chain = PricingChain {
+                spec: entry.spec(SETTLEMENT, false)?,
+                providers: open(context, singly.clone())?.context("no provider")?,
+                singly,
+                account: SETTLEMENT.account(SOLVER)?,
             };
-            Ok((name.to_owned(), venue))
+            Ok((name.to_owned(), chain))
         };
-        let venues = [venue("origin")?, venue("destination")?];
+        let chains = [chain("origin")?, chain("destination")?];
         Ok(Quoter::new(Deps {
             market: Arc::new(market()?),
-            venues: venues.into(),
+            chains: chains.into(),
             prices: self.clone(),
             settlement: Arc::new(Free),
             swaps: Swaps::default(),
@@ -203,12 +206,15 @@ impl Accounts for Stub {
         self.read(U256::from(10).pow(U256::from(30)))
     }
 
-    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<U256, ReadError> {
-        self.read(U256::ZERO)
-    }
-
     async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
         self.read(None)
+    }
+}
+
+#[async_trait]
+impl Contracts for Stub {
+    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<U256, ReadError> {
+        self.read(U256::ZERO)
     }
 
     async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
@@ -219,18 +225,15 @@ impl Accounts for Stub {
         let answers = calls.iter().map(|_| self.read(Ok(Bytes::new())));
         answers.collect()
     }
-}
 
-#[async_trait]
-impl Simulator for Stub {
-    async fn rehearse(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
-        self.read(Ok(100_000))
+    async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
+        self.read(0)
     }
 }
 
 #[async_trait]
-impl Writer for Stub {
-    async fn estimate(&self, _: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
+impl Simulator for Stub {
+    async fn estimate(&self, _: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
         self.estimates.fetch_add(1, Relaxed);
         if !self.estimate.is_zero() {
             tokio::time::sleep(self.estimate).await;
@@ -238,22 +241,25 @@ impl Writer for Stub {
         Ok(Ok(40_000))
     }
 
-    async fn fees(&self) -> Result<Fees, ReadError> {
-        self.read(Fees {
+    async fn simulate(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
+        self.read(Ok(100_000))
+    }
+}
+
+#[async_trait]
+impl Writer for Stub {
+    async fn rate(&self) -> Result<FeeRate, ReadError> {
+        self.read(FeeRate {
             base: 1_000_000_000,
             priority: 100_000_000,
         })
-    }
-
-    async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
-        self.read(0)
     }
 
     async fn broadcast(&self, _: &Bytes) -> Result<Broadcast, ReadError> {
         self.read(Broadcast::Accepted)
     }
 
-    async fn fate(&self, _: &B256) -> Result<Fate, ReadError> {
+    async fn fate(&self, _: &Bytes) -> Result<Fate, ReadError> {
         self.read(Fate::Unknown)
     }
 }

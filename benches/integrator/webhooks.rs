@@ -254,15 +254,15 @@ async fn measure(arguments: Arguments, port: u16, heard: Arc<Heard>) -> Result<(
     let working = tokio::spawn(worker.run(shutdown.clone()));
     let begun = Instant::now();
     let wanted = healthy(&arguments, 1..=arguments.events);
-    told(&heard, wanted).await;
-    show("backlog", arguments.events, &heard, begun.elapsed());
+    received(&heard, wanted).await;
+    print_row("backlog", arguments.events, &heard, begun.elapsed());
     let mut next = arguments.events + 1;
     for rate in arguments.live.clone() {
         let last = next + rate * arguments.seconds - 1;
         let begun = Instant::now();
         live_row(&requests, next..=last, rate).await?;
-        told(&heard, healthy(&arguments, next..=last)).await;
-        show(
+        received(&heard, healthy(&arguments, next..=last)).await;
+        print_row(
             &format!("live {rate}/s"),
             last + 1 - next,
             &heard,
@@ -305,26 +305,26 @@ async fn live_row(
     Ok(())
 }
 
-async fn told(heard: &Heard, wanted: u64) {
+async fn received(heard: &Heard, wanted: u64) {
     let mut looks = tokio::time::interval(Duration::from_millis(5));
     while heard.healthy.load(Relaxed) < wanted {
         looks.tick().await;
     }
 }
 
-fn show(row: &str, facts: u64, heard: &Heard, took: Duration) {
+fn print_row(row: &str, facts: u64, heard: &Heard, took: Duration) {
     let latencies = heard.latencies.lock();
     let mut latencies = std::mem::take(&mut *latencies.unwrap_or_else(PoisonError::into_inner));
-    let told = heard.healthy.swap(0, Relaxed);
+    let received = heard.healthy.swap(0, Relaxed);
     latencies.sort_unstable();
     let at = |percent: usize| {
         latencies.get((latencies.len() * percent / 100).min(latencies.len().saturating_sub(1)))
     };
     let at = |percent| at(percent).copied().unwrap_or_default();
     let seconds = took.as_secs_f64();
-    let rate = told as f64 / seconds;
+    let rate = received as f64 / seconds;
     println!(
-        "{row:<12} {facts:>7} {told:>6} {seconds:>7.2} {rate:>8.0} {:>8} {:>8} {:>8}",
+        "{row:<12} {facts:>7} {received:>6} {seconds:>7.2} {rate:>8.0} {:>8} {:>8} {:>8}",
         at(50),
         at(99),
         at(100)

@@ -166,8 +166,8 @@ impl IntegratorAdmin {
             }
             Order::Revoke { label } => self.change(&label, |found| found.revoked(now)).await,
             Order::Rotate { label, grace } => self.rotate(&label, grace).await,
-            Order::Webhook { label, change } => self.tell(&label, change).await,
-            Order::Unhook { label } => self.change(&label, |found| found.telling(None)).await,
+            Order::Webhook { label, change } => self.set_webhook(&label, change).await,
+            Order::Unhook { label } => self.change(&label, |found| found.with_webhook(None)).await,
             Order::Link {
                 label,
                 address,
@@ -178,9 +178,9 @@ impl IntegratorAdmin {
     }
 
     fn list(&self, now: u64) -> Outcome {
-        let book = self.integrators.book();
+        let integrators = self.integrators.all();
         Outcome::Listed {
-            integrators: book.values().map(|one| listed(one, now)).collect(),
+            integrators: integrators.values().map(|one| listed(one, now)).collect(),
         }
     }
 
@@ -214,15 +214,19 @@ impl IntegratorAdmin {
         Ok(Outcome::Key { key })
     }
 
-    async fn tell(&self, label: &str, change: HookChange) -> Result<Outcome, IntegratorAdminError> {
+    async fn set_webhook(
+        &self,
+        label: &str,
+        change: HookChange,
+    ) -> Result<Outcome, IntegratorAdminError> {
         let plain = self.plain;
-        let tell = |found: Integrator| {
+        let set = |found: Integrator| {
             let webhook = change.clone().of(found.webhook.as_ref())?;
             check(&webhook.url, plain)?;
             headers(&webhook.headers)?;
-            found.telling(Some(webhook))
+            found.with_webhook(Some(webhook))
         };
-        self.change(label, tell).await
+        self.change(label, set).await
     }
 
     async fn link(
@@ -267,7 +271,7 @@ impl IntegratorAdmin {
     /// Whether the integrator can still be changed.
     fn living(&self, label: &str) -> Result<(), ChangeError> {
         let missing = || ChangeError::Missing(label.to_owned());
-        let found = self.integrators.book().get(label).cloned();
+        let found = self.integrators.all().get(label).cloned();
         let found = found.ok_or_else(missing)?;
         Integrator::clone(&found).allowed(None, None).map(drop)
     }

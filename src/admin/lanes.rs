@@ -13,7 +13,7 @@ use crate::solver::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "lane", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Question {
-    /// Every lane, or those of `network`.
+    /// Every account, or those on `network`.
     Show { network: Option<String> },
     /// What the chain of `network` waits for and nobody holds is to be used up.
     Heal { network: String },
@@ -23,11 +23,17 @@ pub enum Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "lane", rename_all = "kebab-case")]
 pub enum Answer {
-    Shown { lanes: Vec<Row> },
-    Healed { lanes: Vec<Healed> },
+    Shown {
+        #[serde(rename = "lanes")]
+        accounts: Vec<Row>,
+    },
+    Healed {
+        #[serde(rename = "lanes")]
+        accounts: Vec<Healed>,
+    },
 }
 
-/// A lane.
+/// A solver account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub network: String,
@@ -54,7 +60,7 @@ pub struct Open {
     pub cancelled: bool,
 }
 
-/// What was used up in a lane.
+/// What was used up in an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Healed {
     pub account: String,
@@ -71,14 +77,16 @@ pub enum LanesError {
 }
 
 impl Question {
-    /// What `lanes` say to it at `now`, in unix seconds.
+    /// What `accounts` answer at `now`, in unix seconds. An error where none is on the network that it names.
     pub(super) async fn answer(
         self,
-        lanes: &[Arc<SolverAccount>],
+        accounts: &[Arc<SolverAccount>],
         now: u64,
     ) -> Result<Answer, LanesError> {
         let of = |network: &str| {
-            let found = lanes.iter().filter(|lane| lane.site.name == network);
+            let found = accounts
+                .iter()
+                .filter(|account| account.chain.name == network);
             let found: Vec<_> = found.collect();
             match found.is_empty() {
                 true => Err(LanesError::Unknown(network.to_owned())),
@@ -89,23 +97,23 @@ impl Question {
             Self::Show { network } => {
                 let asked = match &network {
                     Some(network) => of(network)?,
-                    None => lanes.iter().collect(),
+                    None => accounts.iter().collect(),
                 };
                 let rows = asked
                     .into_iter()
-                    .map(|lane| async { Ok::<_, SolverError>(row(lane.show().await?)) });
-                let lanes = futures::future::try_join_all(rows).await?;
-                Ok(Answer::Shown { lanes })
+                    .map(|account| async { Ok::<_, SolverError>(row(account.summary().await?)) });
+                let accounts = futures::future::try_join_all(rows).await?;
+                Ok(Answer::Shown { accounts })
             }
             Self::Heal { network } => {
                 let mut healed = Vec::new();
-                for lane in of(&network)? {
+                for account in of(&network)? {
                     healed.push(Healed {
-                        account: lane.owner.text().to_owned(),
-                        used_up: lane.heal(now).await?,
+                        account: account.owner.text().to_owned(),
+                        used_up: account.heal(now).await?,
                     });
                 }
-                Ok(Answer::Healed { lanes: healed })
+                Ok(Answer::Healed { accounts: healed })
             }
         }
     }

@@ -44,8 +44,8 @@ pub struct Handles {
     pub integrator_admin: IntegratorAdmin,
     /// `None`: this daemon is an oracle only.
     pub webhooks: Option<webhook::admin::AdminHandle>,
-    /// The solver's lanes; none in an oracle only.
-    pub lanes: Vec<Arc<SolverAccount>>,
+    /// The solver's accounts; none in an oracle only.
+    pub accounts: Vec<Arc<SolverAccount>>,
     pub solver: Option<solver::admin::AdminHandle>,
     /// As for `webhooks`.
     pub index: Option<index::admin::AdminHandle>,
@@ -173,7 +173,7 @@ async fn answer(handles: &Handles, question: Question) -> Result<Answer, ServeEr
         }
         Question::Lanes(question) => {
             let now = (handles.integrator_admin.clock)() / 1_000;
-            Answer::Lanes(question.answer(&handles.lanes, now).await?)
+            Answer::Lanes(question.answer(&handles.accounts, now).await?)
         }
         Question::Solver(question) => {
             let solver = handles.solver.as_ref().ok_or(ServeError::NoSolver)?;

@@ -66,7 +66,7 @@ async fn running() -> Running {
         journal: journal.clone(),
         integrator_admin,
         webhooks: None,
-        lanes: Vec::new(),
+        accounts: Vec::new(),
         solver: None,
         index: Some(index),
     };
@@ -110,7 +110,7 @@ impl Running {
     }
 
     fn app(&self) -> Integrator {
-        Integrator::clone(&self.integrators.book()["app"])
+        Integrator::clone(&self.integrators.all()["app"])
     }
 
     async fn raw(&self, bytes: &[u8]) -> String {
@@ -387,7 +387,7 @@ async fn webhooks_that_may_not_be_are_refused_and_the_old_one_stays() {
     };
     let order = |webhook: Webhook| Order::Webhook {
         label: "app".into(),
-        change: whole(webhook),
+        change: set_all(webhook),
     };
     let good = hook(
         "https://example.org:8443/hook",
@@ -429,7 +429,7 @@ async fn webhooks_that_may_not_be_are_refused_and_the_old_one_stays() {
     assert_eq!(running.app().webhook, None);
 }
 
-fn whole(webhook: Webhook) -> HookChange {
+fn set_all(webhook: Webhook) -> HookChange {
     HookChange {
         url: Some(webhook.url),
         set: webhook.headers,
@@ -481,8 +481,8 @@ async fn a_wallet_is_linked_by_its_own_signature_over_what_it_was_shown() {
         (link("app", "0x12", Some((time, &good))), "invalid"),
         (link("nobody", &mine, None), "no integrator called nobody"),
     ] {
-        let told = running.order(refused).await.unwrap_err();
-        assert!(told.contains(why), "{told}");
+        let error = running.order(refused).await.unwrap_err();
+        assert!(error.contains(why), "{error}");
         assert_eq!(running.app().wallet, None);
     }
     let done = Ok(Outcome::Done {});
@@ -514,7 +514,7 @@ async fn the_longest_webhook_fits_into_a_question() {
     let label = "app".to_owned();
     let order = Order::Webhook {
         label,
-        change: whole(webhook),
+        change: set_all(webhook),
     };
     assert_eq!(running.order(order).await, Ok(Outcome::Done {}));
 }

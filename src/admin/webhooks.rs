@@ -38,7 +38,7 @@ impl Question {
             Self::List { label } => Answer::List {
                 endpoints: handle.list(label.as_deref()).await?,
             },
-            Self::Show { event } => Answer::Shown(Box::new(handle.show(event).await?)),
+            Self::Show { event } => Answer::Shown(Box::new(handle.find(event).await?)),
             Self::Replay { event, label } => Answer::Replayed {
                 label: handle.replay(event, label.as_deref()).await?,
             },

@@ -41,11 +41,11 @@ impl<'ast> Visit<'ast> for Literals {
 }
 
 /// The codes in the source files of `places`: files, or directories with theirs.
-fn written(places: &[&str]) -> BTreeSet<String> {
+fn written(paths: &[&str]) -> BTreeSet<String> {
     let mut found = Literals::default();
-    for place in places {
+    for path in paths {
         let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        for entry in walkdir::WalkDir::new(top.join(place)) {
+        for entry in walkdir::WalkDir::new(top.join(path)) {
             let path = entry.unwrap().into_path();
             let name = path.file_name().unwrap().to_str().unwrap();
             let rust = path.extension().is_some_and(|kind| kind == "rs");
@@ -55,7 +55,7 @@ fn written(places: &[&str]) -> BTreeSet<String> {
             }
         }
     }
-    assert!(!found.0.is_empty(), "{places:?}");
+    assert!(!found.0.is_empty(), "{paths:?}");
     found.0
 }
 
@@ -81,14 +81,14 @@ fn every_code_in_the_source_has_a_page() {
         "stream/protocol.rs",
     ];
     let oracles = ["api/oracle", "attest/refusal.rs", "http/plain.rs"];
-    for (codes, places) in [
+    for (codes, paths) in [
         (intents, &server[..]),
         (intents, &own),
         (oracle, &server),
         (oracle, &oracles),
     ] {
-        let missing = missing(codes, written(places));
-        assert!(missing.is_empty(), "no page for {missing:?} of {places:?}");
+        let missing = missing(codes, written(paths));
+        assert!(missing.is_empty(), "no page for {missing:?} of {paths:?}");
     }
     // What only the other surface says has none.
     assert!(codes::find(oracle, "NO_SWAP_ROUTES_FOUND").is_none());
@@ -184,7 +184,7 @@ fn every_refusal_names_the_page_of_its_code() {
         for error in errors() {
             let (shown, retryable) = (error.to_string(), error.retryable());
             let answer = (surface.answer)(error);
-            let body: Value = serde_json::from_slice(answer.body.whole().unwrap()).unwrap();
+            let body: Value = serde_json::from_slice(answer.body.bytes().unwrap()).unwrap();
             let docs = body["docs"].as_str().unwrap_or_default();
             let code = docs
                 .strip_prefix("/documentation/errors/")

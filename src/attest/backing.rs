@@ -1,10 +1,10 @@
-//! What supports a claim that an order was filled or refunded: its deposits, and where needed the solver's signature.
-//! Pure: no I/O, no clock.
+//! The support of a claim that an order was filled or refunded: its deposits, and where needed the solver's
+//! signature. Pure: no I/O, no clock.
 //!
-//! Anybody may claim. So whoever claims first must not choose for the solver which of several deposits pays it: short
-//! deposits need the solver's signature for the claim. An order can ask for that signature in every claim
-//! ([`Terms::vouched`]), because two full deposits, one filled and one given back, could be claimed with each other's
-//! payments.
+//! Anybody may claim, so the first claimant must not choose for the solver which of several deposits pays it. Short
+//! deposits therefore need the solver's signature for the claim. An order can require that signature in every claim
+//! ([`Terms::vouched`]), because of two full deposits, one filled and one refunded, each could be claimed with the
+//! other's payment.
 
 use alloy::primitives::aliases::U512;
 use vm::{
@@ -27,7 +27,7 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance(u16);
 
-/// The whole of a deposit, in basis points.
+/// A full deposit, in basis points.
 const WHOLE: u16 = 10_000;
 
 impl Default for Tolerance {
@@ -37,12 +37,12 @@ impl Default for Tolerance {
 }
 
 impl Tolerance {
-    /// `None` for more than the whole of a deposit.
+    /// `None` above 10_000 basis points.
     pub fn new(basis_points: u16) -> Option<Self> {
         (basis_points <= WHOLE).then_some(Self(basis_points))
     }
 
-    /// Whether some deposit falls short of what the order asks for there by more than this.
+    /// Whether a deposit falls short of its input by more than this.
     fn exceeded(self, terms: &Terms, funded: &[Message]) -> bool {
         let mut pairs = terms.inputs.iter().zip(funded);
         pairs.any(|(input, message)| {
@@ -52,21 +52,21 @@ impl Tolerance {
     }
 }
 
-/// A claim's support.
+/// The support of a claim.
 #[derive(Clone, Copy, Debug)]
 pub struct Backing<'a> {
     /// The deposit of every input of the order, in the order of the inputs.
     pub funded: &'a [Message],
     /// The transactions that the claim names as the order's deposits.
     pub inputs: &'a [Seen<'a>],
-    /// The solver vouches for this claim: see [`vouched`].
+    /// Whether the claim carries its solver's signature: see [`vouched`].
     pub vouched: bool,
     pub tolerance: Tolerance,
 }
 
 impl Backing<'_> {
-    /// By how much the deposits differ from the order. Refused where they fall short of it, or the order asks for its
-    /// solver's signature, and the claim does not carry that signature.
+    /// How far the deposits differ from the order. Refuses a claim without the solver's signature where the deposits
+    /// fall short or the order requires it.
     pub fn check(&self, terms: &Terms) -> Result<Difference, Refusal> {
         let difference = Difference::of(terms, self.funded)?;
         match self.vouched {
@@ -76,12 +76,12 @@ impl Backing<'_> {
         }
     }
 
-    /// Whether the deposits fall short of the order by more than is tolerated.
+    /// Whether the deposits fall short of the order by more than the tolerance.
     pub fn is_short(&self, terms: &Terms) -> bool {
         self.tolerance.exceeded(terms, self.funded)
     }
 
-    /// Whose payments count for the order.
+    /// Whose payments count for an order that ended with `outcome`.
     pub fn payer(&self, outcome: Outcome) -> Payer {
         match outcome {
             Outcome::Refund if !self.vouched => Payer::Solver,
@@ -90,13 +90,13 @@ impl Backing<'_> {
     }
 }
 
-/// What the solver signs to vouch for a claim: see [`id::claim`].
+/// The text id that the solver signs for a claim: see [`id::claim`].
 pub fn claim_id(outcome: Outcome, terms: &Terms, funded: &[Message]) -> B256 {
     let ids: Vec<B256> = funded.iter().map(|message| message.onchain_id).collect();
     id::claim(&outcome.to_string(), &ids, terms.id)
 }
 
-/// Whether the claim carries its solver's signature; another signature is refused.
+/// Whether the claim carries its solver's signature; refuses any other signature.
 pub fn vouched(
     outcome: Outcome,
     terms: &Terms,
@@ -107,8 +107,8 @@ pub fn vouched(
     vouched_for(outcome, terms, &ids, signature)
 }
 
-/// Refuses, before anything is read, a claim of the deposits `ids` (in the order of the inputs) that lacks the
-/// solver's signature where the order asks for it, or that carries another one.
+/// Checks, before any read, the solver's signature for a claim of the deposits `ids` (in the order of the inputs).
+/// Refuses a claim that lacks a required signature, or that carries another one.
 pub fn check_word(
     outcome: Outcome,
     terms: &Terms,

@@ -1,4 +1,4 @@
-//! Limits that every claim has to keep. Pure: no I/O, no clock.
+//! Limits of every claim. Pure: no I/O, no clock.
 
 use vm::{Family, protocol::limits};
 

@@ -17,38 +17,38 @@ use super::{Refusal, finality, refusal::QUOTED, statement::Mode};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub chain: ChainId,
-    /// The caller's spelling of the transaction id.
+    /// The transaction id in the caller's spelling.
     pub transaction: Arc<str>,
-    /// The id of this deposit, unique among all deposits of all chains.
+    /// The id of this deposit, unique over all chains.
     pub onchain_id: B256,
     pub deposit: Deposit,
     /// The deposit's block time in unix seconds.
     pub timestamp: u64,
 }
 
-/// The deposits of one transaction, found by their onchain ids.
+/// The deposits of one transaction, indexed by their onchain ids.
 #[derive(Clone, Debug)]
 pub struct Listed {
     pub messages: Vec<Message>,
-    places: HashMap<B256, usize>,
+    positions: HashMap<B256, usize>,
 }
 
 impl Listed {
     fn of(messages: Vec<Message>) -> Self {
         let ids = messages.iter().enumerate();
         Self {
-            places: ids.map(|(at, message)| (message.onchain_id, at)).collect(),
+            positions: ids.map(|(at, message)| (message.onchain_id, at)).collect(),
             messages,
         }
     }
 
-    /// The deposit with the onchain id `text`, in any case of letters.
+    /// The deposit with the onchain id `text`; ignores case.
     pub fn find(&self, text: &str) -> Option<&Message> {
         let digits = text
             .strip_prefix("0x")
             .or_else(|| text.strip_prefix("0X"))?;
         let id: B256 = digits.parse().ok().filter(|_| digits.len() == 64)?;
-        self.messages.get(*self.places.get(&id)?)
+        self.messages.get(*self.positions.get(&id)?)
     }
 }
 
@@ -56,19 +56,19 @@ impl Listed {
 #[derive(Clone, Debug)]
 pub struct Deposits {
     distinct: Vec<Result<Listed, Refusal>>,
-    /// Where the deposits of each transaction asked for stand.
+    /// The index into `distinct` of each transaction asked for.
     at: Vec<usize>,
 }
 
 impl Deposits {
-    /// Of transactions that are final by their chains' own rules.
+    /// Judges transactions that are final by their chains' own rules.
     pub fn of(seen: &[Seen<'_>]) -> Self {
-        let mut places = HashMap::new();
+        let mut positions = HashMap::new();
         let mut distinct = Vec::new();
         let at = seen.iter().map(|seen| {
             let hint = seen.transaction.hint.as_ref().map(ToString::to_string);
             let key = (&seen.spec.id, &seen.transaction.bytes, hint);
-            *places.entry(key).or_insert_with(|| {
+            *positions.entry(key).or_insert_with(|| {
                 distinct.push(settled(seen).map(Listed::of));
                 distinct.len() - 1
             })
@@ -79,7 +79,7 @@ impl Deposits {
         }
     }
 
-    /// Deposits that are known already, each by itself.
+    /// Takes known deposits, each as a transaction of its own.
     pub fn known(messages: impl Iterator<Item = Message>) -> Self {
         let distinct: Vec<_> = messages.map(|one| Ok(Listed::of(vec![one]))).collect();
         Self {
@@ -88,18 +88,18 @@ impl Deposits {
         }
     }
 
-    /// Those of the transaction asked for as `n`-th.
+    /// The deposits of the `n`-th transaction asked for.
     pub fn get(&self, n: usize) -> Option<&Result<Listed, Refusal>> {
         self.distinct.get(*self.at.get(n)?)
     }
 
-    /// Those of each transaction once.
+    /// The deposits of each transaction, once.
     pub fn distinct(&self) -> impl Iterator<Item = &Result<Listed, Refusal>> {
         self.distinct.iter()
     }
 }
 
-/// A deposit as refusals quote it; the order of the fields is the reference's.
+/// A deposit in the form of refusals; the reference fixes the order of the fields.
 #[derive(Serialize)]
 struct Quoted<'a> {
     data: QuotedData<'a>,
@@ -154,7 +154,7 @@ impl<'a> Quoted<'a> {
     }
 }
 
-/// What a deposit attestation says.
+/// The content of a deposit attestation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     pub messages: Vec<Message>,
@@ -162,13 +162,13 @@ pub struct Judged {
     pub mode: Mode,
 }
 
-/// The deposits of a transaction, final enough for `asked`.
+/// Judges the deposits of a transaction that is final enough for `asked`.
 pub fn judge(seen: &Seen<'_>, asked: Mode) -> Result<Judged, Refusal> {
     judged(seen, asked, attestable(seen)?)
 }
 
-/// The deposits of a transaction, final by the chain's own rule, for a claim about one of them: also more than are
-/// attested together.
+/// Judges the deposits of a transaction that is final by the chain's own rule, for a claim about one of them; there
+/// may be more than one attestation carries.
 pub fn each(seen: &Seen<'_>) -> Result<Listed, Refusal> {
     limits::readable(seen.receipt()?)?;
     let judged = judged(seen, Mode::Slow, listed(seen)?)?;
@@ -185,13 +185,12 @@ fn judged(seen: &Seen<'_>, asked: Mode, messages: Vec<Message>) -> Result<Judged
     })
 }
 
-/// The deposits of a transaction, final by the chain's own rule.
+/// The deposits of a transaction that is final by the chain's own rule.
 pub fn settled(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     judge(seen, Mode::Slow).map(|judged| judged.messages)
 }
 
-/// The deposits as a refusal quotes them: one JSON text. It stops at [`QUOTED`] bytes, where a refusal cuts it
-/// anyway.
+/// The deposits as one JSON text for a refusal; stops at [`QUOTED`] bytes, where a refusal cuts it off.
 pub fn quote(messages: &[Message]) -> String {
     let mut text = String::from("[");
     for (at, message) in messages.iter().enumerate() {
@@ -207,13 +206,13 @@ pub fn quote(messages: &[Message]) -> String {
     text
 }
 
-/// The deposits of a transaction, however fresh it is. What the oracle refuses for ever is refused here.
+/// The deposits of a transaction of any finality; refuses what the oracle refuses for ever.
 pub fn attestable(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     limits::attestable(seen.receipt()?)?;
     listed(seen)
 }
 
-/// The same, however many there are.
+/// As [`attestable`], for any number of deposits.
 pub fn listed(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     let receipt = seen.receipt()?;
     let deposits = receipt
@@ -223,7 +222,7 @@ pub fn listed(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     let mut indexes = HashSet::with_capacity(deposits.len());
     let mut messages = Vec::with_capacity(deposits.len());
     for deposit in deposits {
-        // A deposit of nothing: any token can emit an event for one.
+        // Any token can emit an event for a deposit of nothing.
         if deposit.amount.is_zero() {
             continue;
         }

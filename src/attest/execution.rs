@@ -1,5 +1,4 @@
-//! What the hub has to do about a claim: actions and idempotency keys (guide: protocol 5, 7.1, 7.5 and 8.5). Pure: no
-//! I/O, no clock.
+//! The hub's actions and idempotency keys for a claim (guide: protocol 5, 7.1, 7.5 and 8.5). Pure: no I/O, no clock.
 
 use std::collections::HashMap;
 
@@ -23,13 +22,13 @@ pub struct FastMint {
     pub fee_calculator: EvmAddress,
 }
 
-/// Why something needs the hub's rate limiter, which is missing.
+/// A fast mint needs the hub's rate limiter, and the hub file names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fast mode needs the hub's rate limiter")]
 pub struct NoRateLimiter;
 
-/// Mints every deposit of a transaction: to its order, or to the depositor where it names none.
-/// `None` if there is no deposit.
+/// Mints every deposit of a transaction to its order's account, or to the depositor's where it names no order. `None`
+/// without deposits.
 pub fn deposit(
     messages: &[Message],
     mode: Mode,
@@ -49,8 +48,8 @@ pub fn deposit(
     }))
 }
 
-/// The idempotency key of the execution that mints a deposit with all others of its transaction, fast or
-/// slow, whichever oracle signed it.
+/// The idempotency key of the execution that mints all deposits of a transaction, fast or slow, whichever oracle
+/// signed it.
 pub fn mint_key(message: &Message) -> B256 {
     id::deterministic(&[message.chain.as_str(), &message.transaction])
 }
@@ -74,7 +73,7 @@ fn mint(message: &Message, fast: Option<FastMint>) -> Action {
     }
 }
 
-/// Gives the deposits of an order to its solver, and after a fill the fees to their recipients.
+/// Moves the deposits of an order to its solver, and after a fill the fees to their recipients.
 pub fn outcome(
     terms: &Terms,
     solver: EvmAddress,
@@ -102,10 +101,10 @@ pub fn outcome(
     })
 }
 
-/// The deposits in the order in which an outcome moves them, whatever input a claim names them for. Of inputs of one
-/// chain and currency the smallest has the smallest deposit, and of equal ones the first has the lowest id. A claim
-/// may name deposits crosswise that fit either input, and every oracle has to reach one digest. Where only one
-/// assignment fits, this is that one, so oracles that go by the named assignment agree.
+/// The deposits in the order in which an outcome moves them, whatever input a claim names them for. Among inputs of
+/// one chain and currency the smallest gets the smallest deposit, and of equal deposits the first gets the lowest id.
+/// A claim may name deposits crosswise that fit either input, and every oracle must reach one digest. Where only one
+/// assignment fits, the result is that one, so oracles that use the named assignment agree.
 fn arranged<'a>(terms: &Terms, funded: &'a [Message]) -> Vec<&'a Message> {
     let mut alike: HashMap<U256, Vec<usize>> = HashMap::new();
     for (at, (input, message)) in terms.inputs.iter().zip(funded).enumerate() {
@@ -116,18 +115,18 @@ fn arranged<'a>(terms: &Terms, funded: &'a [Message]) -> Vec<&'a Message> {
         }
     }
     let mut arranged: Vec<&Message> = funded.iter().collect();
-    for mut places in alike.into_values() {
-        let mut messages: Vec<&Message> = places.iter().map(|at| &funded[*at]).collect();
+    for mut positions in alike.into_values() {
+        let mut messages: Vec<&Message> = positions.iter().map(|at| &funded[*at]).collect();
         messages.sort_unstable_by_key(|message| (message.deposit.amount, message.onchain_id));
-        places.sort_unstable_by_key(|at| (terms.inputs[*at].amount, *at));
-        for (at, message) in places.into_iter().zip(messages) {
+        positions.sort_unstable_by_key(|at| (terms.inputs[*at].amount, *at));
+        for (at, message) in positions.into_iter().zip(messages) {
             arranged[at] = message;
         }
     }
     arranged
 }
 
-/// Gives a deposit back from its order's account to its depositor's.
+/// Moves a deposit from its order's account back to its depositor's.
 pub fn recovered(message: &Message) -> Result<Execution, Refusal> {
     let deposit = &message.deposit;
     let from = order_account(message).ok_or(Refusal::NoOrder)?;
@@ -159,12 +158,12 @@ pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Resu
     Ok(())
 }
 
-/// The hub account of `address` of `chain`.
+/// The hub account (alias) of `address` of `chain`.
 pub fn account(chain: &str, address: &Address) -> EvmAddress {
     alias(&ChainId::new(chain), address)
 }
 
-/// Where the hub keeps a withdrawal's money, and for whom.
+/// The hub's balance for a withdrawal, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escrow {
     pub address: EvmAddress,
@@ -174,8 +173,8 @@ pub struct Escrow {
 }
 
 impl Escrow {
-    /// An executed withdrawal's money is gone. The key is that of a claim that names no transaction
-    /// (guide: protocol 8.5): what callers name differs, and two oracles have to reach one key.
+    /// Burns an executed withdrawal's balance. The idempotency key is that of a claim without a transaction (guide:
+    /// protocol 8.5): callers name different transactions, and all oracles must reach one key.
     pub fn burned(&self, withdrawal: B256) -> Execution {
         let burn = Action::Burn {
             from: self.address,
@@ -185,7 +184,7 @@ impl Escrow {
         one(id::deterministic(&[&withdrawal.to_string(), ""]), &burn)
     }
 
-    /// An expired withdrawal's money goes back to its owner; the key as in [`Escrow::burned`].
+    /// Returns an expired withdrawal's balance to its owner; the key as in [`Escrow::burned`].
     pub fn returned(&self, withdrawal: B256) -> Execution {
         let back = transfer(self.address, self.owner, self.token, self.amount);
         one(
@@ -194,7 +193,7 @@ impl Escrow {
         )
     }
 
-    /// Sets the money of a withdrawal apart. `settlement` is the hub's name.
+    /// Moves the owner's balance to the withdrawal address. `settlement` is the hub's name.
     pub fn initiated(&self, settlement: &str) -> Execution {
         let apart = transfer(self.owner, self.address, self.token, self.amount);
         let address = format!("{:#x}", self.address);
@@ -219,7 +218,7 @@ fn transfer(from: EvmAddress, to: EvmAddress, token: U256, amount: Amount) -> Ac
     }
 }
 
-/// The account of the order that a deposit names; `None` if it names none.
+/// The hub account of the order that a deposit names; `None` if it names none.
 pub fn order_account(message: &Message) -> Option<EvmAddress> {
     let deposit: B256 = message.deposit.id.parse().ok()?;
     (!deposit.is_zero()).then(|| {
@@ -288,8 +287,8 @@ mod tests {
         assert_eq!(deposit(&[], Mode::Slow, None), Ok(None));
     }
 
-    /// What the actions move, for an order of native inputs of these amounts, which deposits with these
-    /// amounts and ids are named for in this order.
+    /// The transfers of the actions, for an order with native inputs of the amounts `inputs`. `named` has the amounts
+    /// and ids of the deposits, in the order in which the claim names them.
     fn moved(inputs: &[u64], named: &[(u64, u8)]) -> Vec<Action> {
         let fixture = Fixture::ordering(|order| {
             let input = order.inputs[0].clone();
@@ -303,7 +302,7 @@ mod tests {
             let mut message = first.clone();
             message.onchain_id = B256::with_last_byte(*id);
             message.deposit.amount = U256::from(*amount);
-            // Its account tells it from the others.
+            // A different time, and so another order account for each deposit.
             message.timestamp += u64::from(*id);
             message
         });
@@ -324,7 +323,7 @@ mod tests {
             assert_eq!(actions.len(), 2);
             assert_eq!(actions, moved(&[1_000, 1_000], &[other, one]));
         }
-        // Three, of which two are named crosswise.
+        // Three deposits, two of them named crosswise.
         let (a, b, c) = ((500, 7), (1_000, 9), (1_000, 8));
         let inputs = [1_000, 500, 1_000];
         assert_eq!(moved(&inputs, &[b, a, c]), moved(&inputs, &[c, a, b]));

@@ -1,4 +1,4 @@
-//! Whether a transaction fills an order (guide: protocol 7.3). Pure: no I/O, no clock.
+//! Decides whether a transaction fills an order (guide: protocol 7.3). Pure: no I/O, no clock.
 
 use alloy::primitives::aliases::U1024;
 use vm::{Address, OrderCall, Receipt, RouterCall, Seen};
@@ -12,7 +12,7 @@ use super::{
     statement::Outcome,
 };
 
-/// Refuses a fill that falls short of the order; returns the payments that served it.
+/// Refuses a fill that falls short of the order; returns the payments that serve it.
 pub fn judge(
     terms: &Terms,
     backing: &Backing<'_>,
@@ -50,14 +50,14 @@ pub fn judge(
     }
     check_calls(output, seen, receipt)?;
     let mut served = ledger.served()?;
-    // An order may ask for calls only: without this check one transaction would serve every deposit of it.
+    // An order may ask for calls only: without this, one transaction would serve every deposit of it.
     if !output.calls.is_empty() {
         served.push(Served::calls(seen, terms.solver));
     }
     Ok(served)
 }
 
-/// Refuses an order that would be filled by paying nothing.
+/// Refuses an order that a payment of nothing would fill.
 pub fn check_ordered(output: &OutputTerms) -> Result<(), Refusal> {
     let pays = output.payments.iter().any(|p| !p.minimum.is_zero());
     if !pays && output.calls.is_empty() {
@@ -66,7 +66,7 @@ pub fn check_ordered(output: &OutputTerms) -> Result<(), Refusal> {
     calls(output).map(|_| ())
 }
 
-/// The ordered calls and who has to make them; `None` without calls.
+/// The ordered calls and the router that must make them; `None` without calls.
 fn calls(output: &OutputTerms) -> Result<Option<(Address, Vec<OrderCall>)>, Refusal> {
     if output.calls.is_empty() {
         return Ok(None);
@@ -89,8 +89,8 @@ fn named(output: &OutputTerms) -> Named<'_> {
     }
 }
 
-/// Checks that the order's router made every ordered call in the order's sequence. Other calls in between do not
-/// matter; one call serves one ordered call.
+/// Checks that the order's router made every ordered call in sequence. Other calls may stand in between; one call
+/// serves one ordered call.
 fn check_calls(output: &OutputTerms, seen: &Seen<'_>, receipt: &Receipt) -> Result<(), Refusal> {
     let Some((router, wanted)) = calls(output)? else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! How final a deposit must be before it is attested: the chain's rule, or the weaker tiers of fast
-//! mode (guide: protocol 7.1). Pure: no I/O, no clock.
+//! The finality that a deposit needs before the oracle attests it: the chain's rule, or the weaker tiers of fast mode
+//! (guide: protocol 7.1). Pure: no I/O, no clock.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,8 +7,8 @@ use vm::{Amount, ChainSpec, Deposit, Finality};
 
 use super::statement::Mode;
 
-/// One row of `additionalData.fastMode.finalityTiers.<currency>`: deposits below `max_amount` need
-/// only this much finality. What a row leaves out is the chain's default.
+/// One row of `additionalData.fastMode.finalityTiers.<currency>`: deposits below `max_amount` need only this
+/// finality. A missing measure is the chain's default.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tier {
@@ -19,20 +19,20 @@ pub struct Tier {
     pub fee_bps: Option<Value>,
 }
 
-/// The finality that a set of deposits needs, and the mode that this makes it.
+/// The finality that a set of deposits needs, and the mode that results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Required {
     pub finality: Finality,
     pub mode: Mode,
 }
 
-/// A fast mode that is configured in a way that cannot be followed; the text names the field.
+/// An invalid fast mode configuration; the text names the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTiers(pub String);
 
-/// The finality for `deposits` on `spec` when the caller asked for `asked`. Tiers that cannot be
-/// read count as none: [`check`] reports them at the start.
+/// The finality for `deposits` on `spec` when the caller asked for mode `asked`. Unreadable tiers count as none;
+/// [`check`] reports them at start.
 pub fn required(spec: &ChainSpec, asked: Mode, deposits: &[Deposit]) -> Required {
     let tiers = spec
         .additional
@@ -58,8 +58,8 @@ pub fn required(spec: &ChainSpec, asked: Mode, deposits: &[Deposit]) -> Required
     Required { finality, mode }
 }
 
-/// Refuses a fast mode that cannot be read, that takes a fee for nobody, or whose currencies no
-/// deposit is in. Whether the chain has a fast mode.
+/// Refuses a fast mode that cannot be read, that takes a fee for nobody, or whose currencies no deposit can have.
+/// Returns whether the chain has a fast mode.
 pub fn check(spec: &ChainSpec) -> Result<bool, BadTiers> {
     let mode = spec.additional.get("fastMode");
     let Some(mode) = mode.filter(|mode| !mode.is_null()) else {
@@ -104,7 +104,7 @@ fn is_spelled_as_in_deposits(spec: &ChainSpec, currency: &str) -> bool {
     currency == codec.native() || spelled.as_deref() == Some(currency)
 }
 
-/// The row for `amount` of `currency`: rows sorted by their maximum, the first one above it.
+/// The row for `amount` of `currency`: the first one, by maximum, whose maximum is above `amount`.
 pub fn tier(tiers: &Value, currency: &str, amount: Amount) -> Result<Option<Tier>, BadTiers> {
     let Some(rows) = tiers.get(currency) else {
         return Ok(None);
@@ -119,8 +119,8 @@ fn rows_of(currency: &str, rows: &Value) -> Result<Vec<Tier>, BadTiers> {
         .map_err(|e| BadTiers(format!("fastMode.finalityTiers.{currency}: {e}")))
 }
 
-/// Per measure the maximum over all deposits; without a tier, or without that measure in it, a
-/// deposit needs the chain's default. The chain's own tag stays required.
+/// The maximum of each measure over all deposits; a deposit without a tier, or a tier without that measure, needs the
+/// chain's default. The chain's own tag stays required.
 pub fn strictest(defaults: &Finality, tiers: &[Option<Tier>]) -> Finality {
     let of = |pick: fn(&Tier) -> Option<u64>, default: u64| {
         tiers
@@ -136,7 +136,7 @@ pub fn strictest(defaults: &Finality, tiers: &[Option<Tier>]) -> Finality {
     }
 }
 
-/// Whether `required` is nowhere weaker than `defaults`.
+/// Whether `required` is at least as strong as `defaults` in blocks and seconds.
 pub fn reaches(required: &Finality, defaults: &Finality) -> bool {
     required.blocks >= defaults.blocks && required.seconds >= defaults.seconds
 }

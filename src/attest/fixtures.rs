@@ -1,4 +1,4 @@
-//! A small world for the judges' tests: one order, its deposits, its fill and its refund.
+//! Test fixtures for the judges: one order, its deposits, its fill and its refund.
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ pub const DEPOSITOR: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 pub const ROUTER: &str = "0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0";
 pub const TOKEN: &str = "0xe7f1725e7734ce288f8367e1bb143e90bb3f0512";
 pub const NATIVE: &str = "0x0000000000000000000000000000000000000000";
-/// Until when the order is filled: a block that is just in time.
+/// The order's deadline; a block at this time is in time.
 pub const DEADLINE: u64 = 2_000_000_000;
-/// Refunds have longer than fills.
+/// The refunds' deadline, later than the fill's.
 pub const REFUND_DEADLINE: u64 = DEADLINE + 1_000;
 
 pub fn family() -> &'static Family {
@@ -74,7 +74,7 @@ pub fn block(number: u64) -> Block {
     }
 }
 
-/// A transaction that failed.
+/// A failed transaction.
 pub fn failed() -> Transaction {
     Transaction::Failed(vm::Failure {
         block: block(10),
@@ -89,7 +89,7 @@ pub fn tx(byte: u8) -> TxRef {
         .unwrap()
 }
 
-/// One transaction, as a judge sees it.
+/// A transaction as a judge sees it.
 #[derive(Clone)]
 pub struct Read {
     pub spec: ChainSpec,
@@ -167,7 +167,7 @@ pub struct Fixture {
     pub fill: Read,
     pub refunds: Vec<Refund>,
     pub refunded: Vec<Read>,
-    /// The claims carry the solver's signature.
+    /// Whether the claims carry the solver's signature.
     pub vouched: bool,
 }
 
@@ -213,7 +213,7 @@ impl Fixture {
         fixture
     }
 
-    /// With a change of the order: the signature, the deposits and the payments follow it.
+    /// Changes the order; signature, deposits and payments follow.
     pub fn ordering(change: impl FnOnce(&mut Order)) -> Self {
         let mut fixture = Self::new();
         change(&mut fixture.order);
@@ -221,7 +221,7 @@ impl Fixture {
         fixture
     }
 
-    /// With a change of what happened.
+    /// Changes what happened.
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
@@ -276,14 +276,14 @@ impl Fixture {
         self.refunded[0].pay(router, DEPOSITOR, NATIVE, 900);
     }
 
-    /// Everything that is checked about a fill, in the order in which it is.
+    /// All checks of a fill, in their order.
     pub fn judge_fill(&self) -> Result<(Difference, Vec<Served>), Refusal> {
         self.judged(Outcome::Fill, |terms, backing| {
             fill::judge(terms, backing, &self.fill.seen())
         })
     }
 
-    /// Everything that is checked about a refund.
+    /// All checks of a refund.
     pub fn judge_refund(&self) -> Result<Vec<Served>, Refusal> {
         let seen: Vec<_> = self.refunded.iter().map(|read| Some(read.seen())).collect();
         let judged = self.judged(Outcome::Refund, |terms, backing| {
@@ -318,7 +318,7 @@ impl Fixture {
         Ok((terms, funded))
     }
 
-    /// Adds a call that the order wants.
+    /// Adds a call to the order.
     pub fn want_call(order: &mut Order, call: &OrderCall) {
         let encoded = family().orders.unwrap().encode_call(call).unwrap();
         order
@@ -332,12 +332,12 @@ pub fn key() -> PrivateKeySigner {
     PrivateKeySigner::from_bytes(&B256::repeat_byte(0x42)).unwrap()
 }
 
-/// The solver, which sends everything unless somebody else does.
+/// The solver, which sends every transaction by default.
 pub fn sender() -> Address {
     address(&format!("{:#x}", key().address()))
 }
 
-/// The solver's word for a claim.
+/// The solver's signature for a claim.
 pub fn vouch(outcome: Outcome, terms: &Terms, funded: &[Message]) -> String {
     sign(backing::claim_id(outcome, terms, funded))
 }
@@ -354,7 +354,7 @@ pub fn call(data: &'static [u8], value: u64) -> OrderCall {
     }
 }
 
-/// The router's word that it made `call`.
+/// The router's event for `call`.
 pub fn made(call: &OrderCall) -> RouterCall {
     RouterCall {
         router: address(ROUTER),

@@ -1,8 +1,9 @@
-//! Signs each statement once and for ever, and never two that contradict each other.
+//! The journal of signed statements: the same statement always gets the same signature, and no two signed statements
+//! contradict each other.
 //!
-//! A statement is durable before the signer is called. Everything that could contradict it is a precondition of the
-//! commit that records it, so the store decides between requests that race, and not their order of reading. The
-//! journal judges no facts: its callers do.
+//! A statement is durable before the journal calls the signer. Everything that could contradict it is a precondition
+//! of the commit that records it, so concurrent requests are decided by the store, not by the order of their reads.
+//! The journal does not judge facts: its callers do.
 
 mod commit;
 mod halts;
@@ -32,22 +33,21 @@ use crate::{
     },
 };
 
-/// How often a decision is tried again when its rows change meanwhile.
+/// How often the journal retries a decision whose rows change meanwhile.
 const ATTEMPTS: usize = 5;
 
-/// Why a statement is not signed.
+/// Why the journal does not sign a statement.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The statement contradicts one that was signed.
+    /// The statement contradicts a signed one.
     #[error("{key} contradicts {existing}")]
     Conflict {
         key: String,
         existing: String,
-        /// The conflict is about a payment that serves another statement; that one may yet be served by another
-        /// payment.
+        /// The conflict is about a payment that serves another statement; another payment may serve that one later.
         payment: bool,
     },
-    /// The same thing was signed as of another block. If that block is no longer canonical, void `key` and sign
+    /// The same claim was signed as of another block. If that block is no longer canonical, void `key` and sign
     /// again.
     #[error("{key} has been signed as of block {} of {chain}", block.number)]
     OtherBlock {
@@ -57,8 +57,8 @@ pub enum JournalError {
     },
     #[error("signing for {0} is halted")]
     Halted(ChainId),
-    /// It is not known what was signed.
-    #[error("the journal is unsure: {0}")]
+    /// The journal cannot tell what was signed.
+    #[error("the journal cannot tell what was signed: {0}")]
     Unsure(String),
     #[error(transparent)]
     Signer(#[from] SignError),
@@ -76,19 +76,19 @@ impl From<RowError> for JournalError {
     }
 }
 
-/// What the oracle has signed.
+/// The durable record of everything that the oracle has signed.
 pub struct Journal {
     store: Arc<dyn Store>,
     signer: Arc<dyn Signer>,
-    /// Signatures that are being made, so that requests that race share one.
+    /// Signatures in progress, so that concurrent requests share one.
     signing: Mutex<HashMap<B256, Arc<OnceCell<Signature>>>>,
 }
 
 /// What a refused precondition means for the statement.
 enum Next {
-    /// The statement is recorded already, with these bytes.
+    /// The statement is already recorded, with these bytes.
     Stands(Vec<u8>),
-    /// The row in the way is gone: try again.
+    /// The row in the way is gone: retry.
     Again,
 }
 
@@ -101,16 +101,15 @@ impl Journal {
         }
     }
 
-    /// The account whose signatures this journal gives out.
+    /// The account that signs.
     pub fn signer(&self) -> EvmAddress {
         self.signer.address()
     }
 
-    /// Records the statement and signs it; the same statement again gives the same signature.
-    /// `now` is unix seconds.
+    /// Records the statement and signs it; the same statement always gives the same signature. `now` is in unix
+    /// seconds.
     pub async fn sign(&self, statement: &Statement, now: u64) -> Result<Signature, JournalError> {
-        // The share is held from here on: the request that recorded the statement first may be the last to get the
-        // signature.
+        // Held until the end: the request that recorded the statement first may get the signature last.
         let share = Share::of(&self.signing, statement.digest);
         let stood = self
             .record(statement, now)
@@ -122,26 +121,26 @@ impl Journal {
         signature.await.copied()
     }
 
-    /// The entry under a statement's key: its digest and payload.
+    /// The entry under a statement's key, with its digest and payload.
     pub async fn entry(&self, key: &str) -> Result<Option<Entry>, JournalError> {
         let row = self.store.read(&entry::key(key)).await?;
         Ok(row.map(|row| Entry::decode(&row)).transpose()?)
     }
 
-    /// The entries under a statement's key that are void now, oldest first.
+    /// The void entries under a statement's key, oldest first.
     pub async fn voids(&self, key: &str) -> Result<Vec<Void>, JournalError> {
         let rows = self.store.scan(void::range(key)).await?;
         let rows = rows.iter().map(|(_, row)| Void::decode(row));
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Takes a signed statement back because its ground is gone, and frees what it held; `false` if there is none
-    /// under `key`. The signature was given out all the same.
+    /// Voids a signed statement whose facts no longer hold, and frees what it held; `false` if there is none under
+    /// `key`. Its signature may already be in use.
     pub async fn void(&self, key: &str, why: &str, now: u64) -> Result<bool, JournalError> {
         self.void_if(key, why, now, |_| true).await
     }
 
-    /// [`Journal::void`] of a statement for which `due` holds.
+    /// [`Journal::void`], only for a statement that `due` accepts.
     async fn void_if(
         &self,
         key: &str,
@@ -159,17 +158,19 @@ impl Journal {
                 return Ok(false);
             }
             let batch = release(key, &entry)?.expect(entry::key(key), Expect::Equals(found));
-            let place = void::key(key, u32::try_from(count).unwrap_or(u32::MAX));
+            let row_key = void::key(key, u32::try_from(count).unwrap_or(u32::MAX));
             let row = Void {
                 entry,
                 why: why.to_owned(),
                 at: now,
             }
             .encode()?;
-            let batch = batch.expect(place.clone(), Expect::Absent).put(place, row);
+            let batch = batch
+                .expect(row_key.clone(), Expect::Absent)
+                .put(row_key, row);
             if self.store.commit(batch).await? == Outcome::APPLIED {
                 metrics::counter!("intentd_void_statements_total").increment(1);
-                tracing::error!(key, why, "a signed statement is void");
+                tracing::error!(key, why, "the journal voids a signed statement");
                 return Ok(true);
             }
         }
@@ -178,11 +179,11 @@ impl Journal {
         )))
     }
 
-    /// Makes the statement durable; returns whether it was recorded before.
+    /// Makes the statement durable; returns whether it was already recorded.
     ///
-    /// A recorded statement that is shown other payments remembers them. They serve it once another statement needs
-    /// those that serve it now ([`room`]). Each payment serves one statement, and nobody can bar a true claim by
-    /// claiming another deposit with its payment first.
+    /// A recorded statement keeps other payments that it is shown. They serve it once another statement needs the
+    /// payments that serve it now ([`room`]). So each payment serves one statement, and nobody can block a true claim
+    /// by claiming another deposit with its payment first.
     async fn record(&self, statement: &Statement, now: u64) -> Result<bool, JournalError> {
         let mut known = None;
         for _ in 0..ATTEMPTS {
@@ -253,7 +254,7 @@ impl Journal {
         })
     }
 
-    /// The statement `key` holds the slot.
+    /// Decides after the statement `key` was found in the slot.
     async fn other(&self, key: &str) -> Result<Next, JournalError> {
         let Some(entry) = self.entry(key).await? else {
             return Ok(Next::Again);
@@ -269,9 +270,9 @@ impl Journal {
         })
     }
 
-    /// The first signature over `digest`; makes it if there is none.
+    /// The stored signature over `digest`; makes it if there is none.
     ///
-    /// A deterministic signer makes it again each time: the result is the same, and a row would cost more.
+    /// A deterministic signer signs again each time: the result is the same, and storing it would cost more.
     async fn signature(&self, digest: &B256, stood: bool) -> Result<Signature, JournalError> {
         let address = self.signer.address();
         if self.signer.deterministic() {
@@ -291,7 +292,7 @@ impl Journal {
         }
     }
 
-    /// Commits `batch`, which expects that there is no signature yet; returns the one that exists.
+    /// Commits `batch`, which expects that there is no signature yet; if there is one, returns it.
     async fn first(&self, batch: Batch) -> Result<Option<[u8; 65]>, JournalError> {
         Ok(match self.store.commit(batch).await? {
             Outcome::Refused {
@@ -302,13 +303,13 @@ impl Journal {
     }
 }
 
-/// `bytes` as a signature, if it is `address`'s own over `digest`: no other is given out.
+/// Parses `bytes` as a signature and checks that `address` made it over `digest`; the journal returns no other.
 fn own(bytes: &[u8; 65], digest: &B256, address: &EvmAddress) -> Result<Signature, JournalError> {
     let signature = Signature::from_bytes(bytes).ok();
     let by = |signature: &Signature| signature.recover(digest).is_ok_and(|by| by == *address);
     signature.filter(by).ok_or_else(|| {
         metrics::counter!("intentd_foreign_signatures_total").increment(1);
-        tracing::error!(%digest, %address, "a signature is not our own; it is not given out");
+        tracing::error!(%digest, %address, "the signer returned a signature of another key: the journal rejects it");
         SignError::Foreign.into()
     })
 }
@@ -321,7 +322,7 @@ fn alarm(statement: &Statement, error: &JournalError) {
     }
 }
 
-/// An entry of the table of signatures being made; the last holder removes it.
+/// A request's share in a signature in progress; the last one removes it from the table.
 struct Share<'a> {
     table: &'a Mutex<HashMap<B256, Arc<OnceCell<Signature>>>>,
     digest: B256,
@@ -347,7 +348,7 @@ impl<'a> Share<'a> {
 impl Drop for Share<'_> {
     fn drop(&mut self) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        // The cell is released under the lock: of two that leave at once, the second sees that it is the last.
+        // The cell is released under the lock: of two shares that end at once, the second sees that it is the last.
         drop(std::mem::take(&mut self.cell));
         if table
             .get(&self.digest)

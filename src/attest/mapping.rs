@@ -1,5 +1,5 @@
-//! Entries of the hub's generic mapping that clients sign for (guide: protocol 6.2 and 9.1): which deposit a wallet's
-//! transfer is, and that a solver gives an order up. Pure: no I/O, no clock.
+//! Entries of the hub's generic mapping that clients sign for (guide: protocol 6.2 and 9.1): a wallet's transfer is a
+//! given deposit, or a solver gives an order up. Pure: no I/O, no clock.
 
 use vm::{
     B256, ChainId, EvmAddress, Family, U256,
@@ -14,7 +14,7 @@ use vm::{
 
 use super::{Refusal, claim::malformed};
 
-/// A configured chain as a typed signature names it.
+/// A configured chain for a typed signature.
 #[derive(Clone, Copy, Debug)]
 pub struct Network {
     pub family: &'static Family,
@@ -25,14 +25,15 @@ pub struct Network {
 /// Finds a configured chain by its name.
 pub type Networks<'a> = &'a (dyn Fn(&str) -> Option<Network> + Sync);
 
-/// An entry to be signed, and its data as the answer spells it.
+/// An entry to be signed, and its data in the answer's spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub mapping: GenericMapping,
     pub data: String,
 }
 
-/// A wallet's statement that its transfer with `nonce` is the deposit for `id`; every field as the caller wrote it.
+/// A wallet's statement that its transfer with this `nonce` is the deposit for `id`; every field in the caller's
+/// spelling.
 #[derive(Clone, Copy, Debug)]
 pub struct NonceMappingClaim<'a> {
     pub wallet_chain_id: &'a str,
@@ -47,7 +48,7 @@ pub struct NonceMappingClaim<'a> {
 }
 
 impl NonceMappingClaim<'_> {
-    /// The entry, if the wallet has signed for it.
+    /// The entry, if the wallet signed for it.
     pub fn judge(&self, networks: Networks<'_>) -> Result<Entry, Refusal> {
         let signed_on = signing_chain(self.signature_chain_id, networks)?;
         let wallet = account("wallet", self.wallet)?;
@@ -70,7 +71,7 @@ impl NonceMappingClaim<'_> {
         })
     }
 
-    /// The entry is found by the nonce's text, so a second spelling would make a second entry.
+    /// Entries are found by the nonce's text, so a second spelling would make a second entry.
     fn nonce(&self) -> Result<U256, Refusal> {
         text::number(self.nonce)
             .ok()
@@ -79,7 +80,7 @@ impl NonceMappingClaim<'_> {
     }
 }
 
-/// A solver's statement that it will neither fill nor refund an order; every field as the caller wrote it.
+/// A solver's statement that it will neither fill nor refund an order; every field in the caller's spelling.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFillOrRefundClaim<'a> {
     pub solver_chain_id: &'a str,
@@ -89,7 +90,7 @@ pub struct NoFillOrRefundClaim<'a> {
 }
 
 impl NoFillOrRefundClaim<'_> {
-    /// The entry, if the solver has signed for it.
+    /// The entry, if the solver signed for it.
     pub fn judge(&self, networks: Networks<'_>) -> Result<Entry, Refusal> {
         let signed_on = signing_chain(self.solver_chain_id, networks)?;
         let solver = account("solver", self.solver)?;
@@ -108,7 +109,7 @@ impl NoFillOrRefundClaim<'_> {
     }
 }
 
-/// Typed data is signed on EVM chains only.
+/// Only EVM chains have typed signatures.
 fn signing_chain(name: &str, networks: Networks<'_>) -> Result<Network, Refusal> {
     let network = networks(name).ok_or_else(|| Refusal::ChainNotAvailable(name.into()))?;
     if network.family.name != vm::SETTLEMENT.name {
@@ -125,7 +126,7 @@ fn signed_by(signer: EvmAddress, signature: &str, digest: &B256) -> Result<(), R
     Err(Refusal::ClientSignature)
 }
 
-/// The alias at the hub, in the spelling that entries are made with.
+/// The hub account (alias), in the spelling of entries.
 fn hub_account(
     chain: &str,
     field: &'static str,
@@ -142,7 +143,7 @@ fn account(field: &'static str, text: &str) -> Result<EvmAddress, Refusal> {
     message::address(text).map_err(|why| malformed(field, why))
 }
 
-/// Ids are never zero: zero stands for none.
+/// Parses an id; zero stands for none and is refused.
 fn word(field: &'static str, text: &str) -> Result<B256, Refusal> {
     let word = message::word(text).map_err(|why| malformed(field, why))?;
     if word.is_zero() {

@@ -1,11 +1,11 @@
-//! The oracle's judgements, and the journal of what it has signed.
+//! The oracle's judges, and the journal of what it has signed.
 //!
 //! One file per claim, pure over what was read: [`deposit`], [`order`] with [`fill`] and [`refund`] (both over
-//! [`paid`]), [`recover`], [`withdrawal`], [`mapping`]. [`execution`] says what follows for the hub, [`finality`] how
-//! final a block must be, [`refusal`] has every refusal, and [`claim`] the limits of claims.
+//! [`paid`]), [`recover`], [`withdrawal`], [`mapping`]. [`execution`] makes the hub's actions, [`finality`] the
+//! required finality, [`refusal`] has every refusal, and [`claim`] the limits of claims.
 //!
-//! The rest does I/O: [`read`] reads what a claim names, [`journal`] signs once and for ever, [`peers`] asks other
-//! oracles, [`service`] puts these together, and [`watch`] checks that signed facts are still on the chain.
+//! The rest does I/O: [`read`] reads a claim's transactions, [`journal`] signs, [`peers`] asks other oracles,
+//! [`service`] combines these, and [`watch`] checks that signed facts are still on the chain.
 
 pub mod backing;
 pub mod claim;

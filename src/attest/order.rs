@@ -1,4 +1,4 @@
-//! What fills and refunds of an order have in common (guide: protocol 7.2). Pure: no I/O, no clock.
+//! The rules that fills and refunds of an order share (guide: protocol 7.2). Pure: no I/O, no clock.
 
 use std::{collections::HashSet, fmt};
 
@@ -18,29 +18,29 @@ use super::{
     refusal::Shown,
 };
 
-/// What a caller says about one input of an order.
+/// A caller's statement about one input of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     pub onchain_id: String,
-    /// Which input of the order this pays for.
+    /// The index of the order's input that the deposit pays.
     pub index: usize,
 }
 
-/// An order with every text parsed by the family of its chain.
+/// An order whose texts the families of its chains have parsed.
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub id: B256,
-    /// The solver that promises; an EVM account, whatever the solver's chain is.
+    /// The solver that signed the order; an EVM account, whatever the solver's chain is.
     pub solver: EvmAddress,
-    /// The solver asks for its signature in every claim, so that nobody else decides which of several deposits a
-    /// payment is for.
+    /// The order requires its solver's signature in every claim, so that only the solver decides which of several
+    /// deposits a payment is for.
     pub vouched: bool,
     pub inputs: Vec<InputTerms>,
     pub output: OutputTerms,
     pub fees: Vec<FeeTerms>,
 }
 
-/// What an order asks to be paid, and how that is given back.
+/// An input of an order: what it asks for, and its refund options.
 #[derive(Clone, Debug)]
 pub struct InputTerms {
     pub chain: String,
@@ -50,7 +50,7 @@ pub struct InputTerms {
     pub refunds: Vec<RefundTerms>,
 }
 
-/// One way of giving an input back.
+/// One refund option of an input.
 #[derive(Clone, Debug)]
 pub struct RefundTerms {
     pub chain: String,
@@ -63,7 +63,7 @@ pub struct RefundTerms {
     pub extra_data: Bytes,
 }
 
-/// What an order promises to pay.
+/// The output of an order.
 #[derive(Clone, Debug)]
 pub struct OutputTerms {
     pub chain: String,
@@ -83,7 +83,7 @@ pub struct PaymentTerms {
     pub minimum: Amount,
 }
 
-/// What the solver owes others at the hub once the order is filled.
+/// A fee that the solver pays at the hub once the order is filled.
 #[derive(Clone, Debug)]
 pub struct FeeTerms {
     pub recipient_chain: ChainId,
@@ -93,7 +93,7 @@ pub struct FeeTerms {
     pub amount: Amount,
 }
 
-/// Refuses an order that is larger than any honest one.
+/// Refuses an order with more parts than [`bounded`] allows.
 fn check_shape(order: &Order) -> Result<(), Refusal> {
     bounded("order.inputs", order.inputs.len())?;
     bounded("order.output.payments", order.output.payments.len())?;
@@ -106,7 +106,7 @@ fn check_shape(order: &Order) -> Result<(), Refusal> {
 }
 
 impl Terms {
-    /// Reads an order's texts; its chains must be configured.
+    /// Parses an order's texts; its chains must be configured.
     pub fn new(order: &Order, families: Families<'_>) -> Result<Self, Refusal> {
         check_shape(order)?;
         order.check(families).map_err(unreadable)?;
@@ -155,7 +155,7 @@ impl Terms {
         })
     }
 
-    /// The id as deposits and payments name it.
+    /// The order's id as deposits and payments spell it.
     pub fn name(&self) -> String {
         format!("{:#x}", self.id)
     }
@@ -227,7 +227,7 @@ pub fn check_inputs(inputs: &[Input]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses an order that its solver has not signed: personal_sign over the raw id.
+/// Refuses an order without its solver's signature: personal_sign over the raw id.
 pub fn check_signature(solver: &str, id: B256, signature: &str) -> Result<(), Refusal> {
     let invalid = || Refusal::OrderSignature;
     let solver: EvmAddress = solver.parse().map_err(|_| invalid())?;
@@ -240,8 +240,8 @@ pub fn check_signature(solver: &str, id: B256, signature: &str) -> Result<(), Re
     }
 }
 
-/// The deposit of every input of an order, in the order of the inputs. Of `deposits`, the `n`-th are
-/// those of the transaction that `inputs[n]` names.
+/// The deposit of every input of an order, in the order of the inputs. `deposits[n]` are those of the transaction
+/// that `inputs[n]` names.
 pub fn funded(
     terms: &Terms,
     inputs: &[Input],
@@ -284,7 +284,7 @@ pub fn funded(
     Ok(funded)
 }
 
-/// The deposits of a forced claim: all that name the order, each once.
+/// The deposits of a forced claim: every deposit that names the order, once.
 pub fn forced(terms: &Terms, deposits: &Deposits) -> Result<Vec<Message>, Refusal> {
     let id = terms.name();
     let (mut known, mut funded) = (HashSet::new(), Vec::new());
@@ -298,14 +298,14 @@ pub fn forced(terms: &Terms, deposits: &Deposits) -> Result<Vec<Message>, Refusa
     Ok(funded)
 }
 
-/// By how much the weighted deposits differ from what the order requested, times 1e18.
+/// How far the weighted deposits differ from what the order asks for, times 1e18.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     negative: bool,
     size: U1024,
 }
 
-/// 1e18: what [`Difference`] and the minimum of a refund are scaled with.
+/// 1e18: the scale of [`Difference`].
 const SCALE: u64 = 1_000_000_000_000_000_000;
 
 impl Difference {
@@ -334,7 +334,7 @@ impl Difference {
         })
     }
 
-    /// `minimum + minimum * self / 1e18`, truncated towards zero; what a refund must at least pay.
+    /// `minimum + minimum * self / 1e18`, truncated towards zero: the least that a refund must pay.
     pub fn scale(&self, minimum: Amount) -> U1024 {
         let minimum = U1024::from(minimum);
         let part = minimum * self.size / U1024::from(SCALE);

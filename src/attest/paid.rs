@@ -1,8 +1,8 @@
-//! Which payments of a transaction count for an order, each once (guide: protocol 4, 7.3 and 7.4).
-//! Pure: no I/O, no clock.
+//! Finds the payments of a transaction that count for an order, each once (guide: protocol 4, 7.3 and 7.4). Pure: no
+//! I/O, no clock.
 //!
-//! A transaction's payments are sorted into [`Pot`]s once, so the work grows with the transaction plus the order, and
-//! never with their product.
+//! The payments of a transaction are sorted into [`Pot`]s once, so the work grows with the size of the transaction
+//! plus that of the order, not with their product.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use vm::{
 
 use super::{Refusal, claim::malformed};
 
-/// What an order expects from one transaction.
+/// What an order expects of one transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
     pub order: B256,
@@ -34,16 +34,17 @@ pub struct Expected<'a> {
 pub enum Payer {
     /// The transaction's sender, the solver, and the router in anybody's transaction.
     Sender,
-    /// The solver, and the router in the solver's own transactions: nobody else ends the order for the solver.
+    /// The solver, and the router in the solver's own transactions, so that nobody else ends the order for the
+    /// solver.
     Solver,
 }
 
-/// The fill router that an order names, before it is parsed.
+/// The unparsed fill router of an order.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     pub family: &'static Family,
     pub extra_data: &'a Bytes,
-    /// Its path in the body.
+    /// The router's path in the body.
     pub path: &'a str,
 }
 
@@ -54,11 +55,11 @@ pub struct Served {
     pub transaction: TxRef,
     /// The payment's index in its transaction.
     pub index: u32,
-    /// The solver itself paid it.
+    /// Whether the solver itself paid it.
     pub own: bool,
 }
 
-/// The index that stands for a transaction's calls: all of them serve one order together.
+/// The index that stands for a transaction's calls: together they serve one order.
 const CALLS: u32 = u32::MAX - 1;
 
 impl Served {
@@ -81,22 +82,22 @@ impl Served {
     }
 }
 
-/// Transactions as a payment ledger: an amount that served one payment of an order does not count again.
+/// A payment ledger over transactions: an amount that served one payment of an order does not count again.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    books: HashMap<(ChainId, Bytes), PaymentTable>,
+    tables: HashMap<(ChainId, Bytes), PaymentTable>,
     steps: u64,
 }
 
 /// The payments of one transaction by recipient and currency.
 #[derive(Debug)]
 struct PaymentTable {
-    /// Names its payments: two spellings are one transaction.
+    /// The template of its payments; two spellings of an id are one transaction.
     transaction: Served,
     pots: HashMap<(Address, Address), Pot>,
 }
 
-/// What one transaction pays to one recipient in one currency, by how that is known.
+/// The payments of one transaction to one recipient in one currency, by their evidence.
 #[derive(Debug, Default)]
 struct Pot {
     direct: HashMap<B256, Group>,
@@ -117,7 +118,7 @@ struct Group {
 }
 
 impl Ledger {
-    /// What `seen` pays by `expected` that no earlier call took; refused if the transaction cannot pay for this order
+    /// What `seen` pays by `expected` and no earlier call took; refuses a transaction that cannot pay for this order
     /// at all.
     pub fn paid(&mut self, seen: &Seen<'_>, expected: &Expected<'_>) -> Result<U1024, Refusal> {
         let receipt = usable(seen, expected.order, expected.deadline)?;
@@ -132,14 +133,14 @@ impl Ledger {
 
     /// Takes `amount` of what [`Ledger::paid`] found.
     pub fn take(&mut self, seen: &Seen<'_>, expected: &Expected<'_>, amount: U1024) {
-        let book = self.books.get_mut(&key(seen));
-        if let Some(pot) = book.and_then(|book| book.pots.get_mut(&purse(expected))) {
+        let table = self.tables.get_mut(&key(seen));
+        if let Some(pot) = table.and_then(|table| table.pots.get_mut(&purse(expected))) {
             pot.taken = pot.taken.saturating_add(amount);
         }
     }
 
-    /// The router of `named`, as far as it matters to these payments. Where none of them is known from a router's
-    /// event, a router that cannot be parsed counts as none; so does one that is not listed.
+    /// The router of `named` if it is listed. Refuses a router that cannot be parsed only where a payment is known only
+    /// from a router's event; elsewhere it counts as none.
     pub fn router(
         &mut self,
         seen: &Seen<'_>,
@@ -155,7 +156,7 @@ impl Ledger {
         Ok(router.filter(|router| seen.spec.fill_routers.accepts(router)))
     }
 
-    /// Why payments fall short: an unlisted router, where one of them is known only from its event.
+    /// Why payments fall short: names an unlisted router where a payment is known only from its event.
     pub fn short(
         &mut self,
         seen: &Seen<'_>,
@@ -176,23 +177,23 @@ impl Ledger {
         }
     }
 
-    /// The payments that served, each once: the largest of those that counted, as many as were needed. The rest
-    /// serves nothing and needs no row.
+    /// The payments that served, each once: the largest that counted, as many as were needed. The others serve
+    /// nothing and need no row.
     pub fn served(self) -> Result<Vec<Served>, Refusal> {
         let mut served = Vec::new();
-        for book in self.books.into_values() {
-            for pot in book.pots.into_values() {
+        for table in self.tables.into_values() {
+            for pot in table.pots.into_values() {
                 let needed = pot.needed().into_iter();
                 served.extend(needed.map(|(index, own)| Served {
                     index,
                     own,
-                    ..book.transaction.clone()
+                    ..table.transaction.clone()
                 }));
             }
         }
         served.sort_unstable_by(|a: &Served, b| {
-            let place = (&b.chain, &b.transaction.bytes, b.index);
-            (&a.chain, &a.transaction.bytes, a.index).cmp(&place)
+            let position = (&b.chain, &b.transaction.bytes, b.index);
+            (&a.chain, &a.transaction.bytes, a.index).cmp(&position)
         });
         if served.len() > limits::PAYMENTS {
             return Err(Refusal::TooMany {
@@ -203,7 +204,7 @@ impl Ledger {
         Ok(served)
     }
 
-    /// How many payments were looked at so far, repetitions included.
+    /// The number of payments looked at so far, with repetitions.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -215,11 +216,11 @@ impl Ledger {
         expected: &Expected<'_>,
     ) -> Option<&mut Pot> {
         let steps = &mut self.steps;
-        let book = self.books.entry(key(seen)).or_insert_with(|| {
+        let table = self.tables.entry(key(seen)).or_insert_with(|| {
             *steps += receipt.payments.len() as u64;
             PaymentTable::of(seen, receipt)
         });
-        book.pots.get_mut(&purse(expected))
+        table.pots.get_mut(&purse(expected))
     }
 }
 
@@ -253,11 +254,12 @@ impl Pot {
         !self.routed.is_empty() && !self.direct.contains_key(&expected.order)
     }
 
-    /// The sum of what counts. A direct payment counts alone. Without one, the router's events count, and the
-    /// currency's own records of what the transaction's sender, the order's solver or its router gave.
+    /// The sum of what counts. If there is a direct payment, only direct payments count; else the router's events
+    /// count, and the currency's own records of transfers by the transaction's sender, the order's solver or its
+    /// router.
     ///
-    /// What somebody else gave is no payment of the order: whoever may claim a stranger's payout on the recipient's
-    /// behalf could append the order's id to that call, and be paid for it.
+    /// Another account's transfer is no payment of the order: anybody who may trigger a stranger's payout to the
+    /// recipient could append the order's id to that call and be paid for it.
     fn counted(&mut self, sender: Option<&Address>, expected: &Expected<'_>) -> U1024 {
         let solver = Address::from_parts("", Bytes::copy_from_slice(expected.solver.as_slice()));
         let own = sender == Some(&solver);
@@ -283,7 +285,7 @@ impl Pot {
         sum
     }
 
-    /// The largest payments that counted, until they make up what was taken: each index, and whether the solver
+    /// The largest payments that counted, until they add up to what was taken: each index, and whether the solver
     /// itself paid it.
     fn needed(self) -> Vec<(u32, bool)> {
         let groups = self.direct.into_values().chain(self.routed.into_values());
@@ -316,7 +318,7 @@ impl Group {
     }
 }
 
-/// The receipt of a transaction that is final, in time, and names this order and no other.
+/// The receipt of a transaction that is final, in time, and names only this order.
 pub fn usable<'a>(seen: &Seen<'a>, order: B256, deadline: u64) -> Result<&'a Receipt, Refusal> {
     let receipt = seen.settled()?;
     if receipt.block.time > deadline {
@@ -332,11 +334,11 @@ pub fn usable<'a>(seen: &Seen<'a>, order: B256, deadline: u64) -> Result<&'a Rec
     Ok(receipt)
 }
 
-/// Refuses a transaction that funds the order: what moved there on its way into the depository paid nobody. `inputs`
-/// are the transactions that the claim names as the order's deposits.
+/// Refuses a transaction that funds the order: its transfers into the depository paid nobody. `inputs` are the
+/// transactions that the claim names as the order's deposits.
 ///
-/// A transaction of the solver's own may hold a deposit of the order besides: the order's calls can make one there,
-/// and refusing it would lose the fill to the solver.
+/// The solver's own transaction may contain a deposit of the order: the order's calls can make one there, and a
+/// refusal would cost the solver the fill.
 pub fn check_apart(
     seen: &Seen<'_>,
     inputs: &[Seen<'_>],
@@ -378,7 +380,7 @@ impl Named<'_> {
     }
 }
 
-/// The transaction by its bytes.
+/// The key of a transaction: its chain and bytes.
 fn key(seen: &Seen<'_>) -> (ChainId, Bytes) {
     (seen.spec.id.clone(), seen.transaction.bytes.clone())
 }

@@ -1,7 +1,7 @@
-//! Peers: other oracles that are asked for their signature while this one works (guide: protocol 10.3).
+//! Asks other oracles for their signatures while this one works (guide: protocol 10.3).
 //!
-//! Best effort: a peer that is slow, wrong or hostile is left out, logged and counted; it never makes an answer fail.
-//! Nothing in a peer's answer is believed before its signature has been recovered over our own digest.
+//! Best effort: a slow, wrong or hostile peer is skipped, logged and counted; it never makes an answer fail. The
+//! oracle trusts nothing in a peer's answer but a signature that it recovers over its own digest.
 
 pub mod answer;
 
@@ -24,12 +24,12 @@ use answer::{Corroborated, Seal, Tally};
 /// One entry of `PEERS`.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The original request target is appended to it.
+    /// The base URL; the original request target is appended.
     pub url: Url,
     pub key: Key,
 }
 
-/// What a peer is shown as `x-api-key`.
+/// The `x-api-key` for a peer.
 #[derive(Clone, Debug)]
 pub enum Key {
     None,
@@ -42,7 +42,7 @@ pub enum Key {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Multisig {
     pub members: Vec<EvmAddress>,
-    /// Distinct members among the peers whose signatures are waited for; 0 asks no peer.
+    /// How many distinct members' signatures [`Asked::collect`] waits for; 0 asks no peer.
     pub threshold: usize,
 }
 
@@ -55,7 +55,7 @@ pub struct Peers {
     multisig: Option<Arc<Multisig>>,
 }
 
-/// What is sent to peers.
+/// The request that peers get.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Path and query as the caller sent them.
@@ -67,26 +67,26 @@ pub struct Question {
     pub shown: Shown,
 }
 
-/// Which peers are asked, by the key that is sent to them.
+/// Which peers are asked, by the key that they get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     Any,
-    /// Those that get the caller's own key: a caller that has to be authorized is not authorized by our key.
+    /// Peers that get the caller's own key: our key must not authorize a caller that needs authorization.
     Callers,
-    /// Those that get our key: they count the request as ours, and not as that of anybody behind our address.
+    /// Peers that get our key: they count the request as ours, not as that of other callers at our address.
     Own,
 }
 
-/// Requests to peers that are under way. Dropping it ends them.
+/// Running requests to peers; dropping this aborts them.
 #[derive(Debug, Default)]
 pub struct Asked {
-    /// JSON texts.
+    /// The answers as JSON texts, with the peer's index.
     answers: JoinSet<(usize, Option<Vec<u8>>)>,
     multisig: Option<Arc<Multisig>>,
 }
 
 impl Peers {
-    /// Peers that are each given `timeout` for a whole answer.
+    /// Opens the peers; each has `timeout` for a complete answer.
     pub fn new(
         list: Vec<Peer>,
         timeout: Duration,
@@ -104,12 +104,12 @@ impl Peers {
         })
     }
 
-    /// How many members' signatures are wanted, for `x-oracle-signers`.
+    /// The number of members' signatures that are wanted, for `x-oracle-signers`.
     pub fn threshold(&self) -> usize {
         self.multisig.as_ref().map_or(0, |m| m.threshold)
     }
 
-    /// Starts asking the peers that the question may go to.
+    /// Starts the requests to the peers that may get the question.
     pub fn ask(&self, question: &Question) -> Asked {
         let mut asked = Asked {
             multisig: self.multisig.clone(),
@@ -130,7 +130,7 @@ impl Peers {
                     Ok(answer) => answer,
                     Err(_) => Err("no answer in time"),
                 };
-                (at, told(&name, answer))
+                (at, counted(&name, answer))
             });
         }
         asked
@@ -167,8 +167,8 @@ impl Shown {
 }
 
 impl Asked {
-    /// The peers' signatures over `execution`, in the order of `PEERS`. Ends early when enough
-    /// members have answered.
+    /// The peers' signatures over `execution`, in the order of `PEERS`. Returns early when enough members have
+    /// answered.
     pub async fn collect(
         mut self,
         execution: &Execution,
@@ -191,7 +191,7 @@ impl Asked {
     }
 }
 
-/// The caller's body with `requestPeerSignatures` off; everything else unchanged.
+/// The caller's body with `requestPeerSignatures` off and everything else unchanged.
 fn unasked(body: &[u8]) -> Option<Bytes> {
     type Fields<'a> = std::collections::BTreeMap<String, &'a RawValue>;
     let mut fields: Fields<'_> = serde_json::from_slice(body).ok()?;
@@ -200,7 +200,7 @@ fn unasked(body: &[u8]) -> Option<Bytes> {
     serde_json::to_vec(&fields).ok().map(Bytes::from)
 }
 
-/// A JSON text, undecoded: decoded it would take more memory.
+/// Reads a JSON text without decoding it: decoded it would take more memory.
 async fn read(request: reqwest::RequestBuilder) -> Result<Vec<u8>, &'static str> {
     let mut response = request.send().await.map_err(|error| {
         if error.is_connect() {
@@ -220,7 +220,7 @@ async fn read(request: reqwest::RequestBuilder) -> Result<Vec<u8>, &'static str>
     }
 }
 
-fn told(peer: &str, answer: Result<Vec<u8>, &'static str>) -> Option<Vec<u8>> {
+fn counted(peer: &str, answer: Result<Vec<u8>, &'static str>) -> Option<Vec<u8>> {
     let outcome = if answer.is_ok() {
         "answered"
     } else {
@@ -229,7 +229,7 @@ fn told(peer: &str, answer: Result<Vec<u8>, &'static str>) -> Option<Vec<u8>> {
     metrics::counter!("intentd_peer_answers_total", "peer" => peer.to_owned(), "outcome" => outcome)
         .increment(1);
     answer
-        .inspect_err(|why| tracing::warn!(peer, why, "peer is left out"))
+        .inspect_err(|why| tracing::warn!(peer, why, "the oracle skips a peer"))
         .ok()
 }
 

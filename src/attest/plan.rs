@@ -1,5 +1,5 @@
-//! Whether a payment that is not made yet would be attested: the judges of claims, applied to the planned
-//! transaction. A payer asks this before it pays. Pure: no I/O, no clock.
+//! Decides whether a planned payment would be attested: applies the judges of claims to the planned transaction, so
+//! that a payer knows before it pays. Pure: no I/O, no clock.
 
 use std::sync::Arc;
 
@@ -21,28 +21,28 @@ use super::{
     statement::{Mode, Outcome},
 };
 
-/// An order of the payer's own, signed by its solver, and the deposits that it is to be filled or refunded for.
+/// A signed order of the payer, and the deposits that it is to be filled or refunded for.
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
     pub order: &'a Order,
     pub families: Families<'a>,
-    /// The routers of the chain on which the planned transactions are.
+    /// The routers of the planned transactions' chain.
     pub routers: &'a FillRouters,
     /// One per input of the order.
     pub deposits: &'a [Funding],
-    /// What the network's oracles tolerate.
+    /// The tolerance of the network's oracles.
     pub tolerance: Tolerance,
 }
 
 /// A final deposit, in a transaction whose deposits the oracle attests ([`attestable`](super::deposit::attestable)).
 #[derive(Clone, Debug)]
 pub struct Funding {
-    /// The input of the order that it pays for.
+    /// The index of the order's input.
     pub input: usize,
     pub message: Message,
 }
 
-/// A planned transaction. It names the order and no other.
+/// A planned transaction. It names this order only.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned<'a> {
     /// The network's name.
@@ -58,7 +58,7 @@ pub struct Planned<'a> {
     pub calls: &'a [OrderCall],
 }
 
-/// What a planned transaction pays.
+/// A payment of a planned transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Due<'a> {
     pub recipient: &'a Address,
@@ -66,23 +66,23 @@ pub struct Due<'a> {
     pub amount: Amount,
 }
 
-/// A payment that will be attested once it is final.
+/// A payment that the oracle will attest once it is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attestable {
-    /// By how much the deposits differ from what the order asks for.
+    /// How far the deposits differ from what the order asks for.
     pub difference: Difference,
-    /// What the solver has to sign for the claim ([`backing::claim_id`]); `None` if nothing.
+    /// The id that the solver signs for the claim ([`backing::claim_id`]); `None` if no signature is needed.
     pub to_sign: Option<B256>,
 }
 
 impl Plan<'_> {
-    /// Whether a claim can name the deposits at all; returns by how much they differ from what the order asks for.
+    /// Checks that a claim can name the deposits; returns how far they differ from what the order asks for.
     pub fn named(&self) -> Result<Difference, Refusal> {
         let terms = self.terms()?;
         Difference::of(&terms, &self.funded(&terms)?)
     }
 
-    /// Whether `planned` would be attested as the order's fill.
+    /// Checks that `planned` would be attested as the order's fill.
     pub fn fill(&self, planned: &Planned<'_>) -> Result<Attestable, Refusal> {
         let terms = self.terms()?;
         let made = Made::of(planned, &terms, self)?;
@@ -91,7 +91,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Whether `planned` would be attested as the order's refund: `planned[n]` gives `refunds[n]` back.
+    /// Checks that `planned` would be attested as the order's refund: `planned[n]` gives `refunds[n]` back.
     pub fn refund(
         &self,
         refunds: &[Refund],
@@ -120,7 +120,7 @@ impl Plan<'_> {
         check_executions(outcome, terms, &funded)?;
         let backed = |vouched| Backing {
             funded: &funded,
-            // The planned transaction is none of the deposits'.
+            // The planned transaction contains none of the deposits.
             inputs: &[],
             vouched,
             tolerance: self.tolerance,
@@ -129,7 +129,7 @@ impl Plan<'_> {
         let plain = judge(&backed(false));
         let to_sign = match plain {
             Ok(()) => None,
-            // Perhaps only the solver's signature is missing.
+            // The claim may only lack the solver's signature.
             Err(_) if judge(&backed(true)).is_ok() => {
                 Some(backing::claim_id(outcome, terms, &funded))
             }
@@ -160,7 +160,7 @@ impl Plan<'_> {
     }
 }
 
-/// Checks that the executions that follow from the deposits can be made.
+/// Checks that the executions of the deposits can be made.
 fn check_executions(outcome: Outcome, terms: &Terms, funded: &[Message]) -> Result<(), Refusal> {
     // The recipient makes no difference here.
     let solver = EvmAddress::ZERO;
@@ -169,7 +169,7 @@ fn check_executions(outcome: Outcome, terms: &Terms, funded: &[Message]) -> Resu
     deposit.map(drop).map_err(|_| Refusal::NoActions)
 }
 
-/// A planned transaction, as if it were final.
+/// A planned transaction as a final one.
 struct Made {
     spec: ChainSpec,
     transaction: TxRef,

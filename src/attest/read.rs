@@ -1,5 +1,5 @@
-//! Reads every transaction of a claim at the same time, each chain from one head. It judges only whether a read was
-//! final enough, or is worth a second look.
+//! Reads all transactions of a claim concurrently, those of each chain from one head. It decides only whether a read
+//! is final enough or deserves a second one.
 
 use std::{
     collections::HashMap,
@@ -27,18 +27,18 @@ pub struct Wanted {
     pub transaction: TxRef,
 }
 
-/// A transaction that was read, and from which head.
+/// A transaction that was read, with the head of the read.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub spec: Arc<ChainSpec>,
     pub transaction: TxRef,
     pub head: Head,
-    /// Shared by all claims about the transaction: it may be large.
+    /// Shared by all claims about the transaction, because it may be large.
     pub found: Arc<Kept<Transaction>>,
 }
 
 impl Found {
-    /// For the judges.
+    /// The transaction as judges take it.
     pub fn seen(&self) -> Seen<'_> {
         Seen {
             spec: &self.spec,
@@ -48,7 +48,7 @@ impl Found {
         }
     }
 
-    /// How much there is to look at.
+    /// The number of events to judge.
     pub fn events(&self) -> usize {
         match &**self.found {
             Transaction::Succeeded(receipt) => limits::events(receipt),
@@ -57,7 +57,7 @@ impl Found {
     }
 }
 
-/// Refuses what would take too long to judge.
+/// Refuses transactions that take too long to judge.
 fn check_size(found: &[Found]) -> Result<(), Unread> {
     match found.iter().map(Found::events).sum::<usize>() > limits::EVENTS {
         true => Err(Refusal::TooMany {
@@ -69,7 +69,7 @@ fn check_size(found: &[Found]) -> Result<(), Unread> {
     }
 }
 
-/// Why transactions are not judged.
+/// Why transactions could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     #[error(transparent)]
@@ -78,52 +78,52 @@ pub enum Unread {
     Refused(#[from] Refusal),
 }
 
-/// Transactions of one chain that one request reads at a time; each is asked of all providers.
+/// The most concurrent reads of one request on one chain; each asks all providers.
 const AT_ONCE: usize = 8;
-/// The same for all requests together: three quarters of what is asked of a provider at a time.
+/// The most concurrent reads of all requests on one chain: three quarters of a provider's limit.
 const OF_ALL: usize = 48;
-/// The same for callers without a key; the rest is for keys.
+/// The same for callers without a key; the rest is reserved for callers with keys.
 const OF_STRANGERS: usize = 32;
 /// How long a read for a caller without a key waits for its permit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The read permits of all requests, by chain.
 #[derive(Debug, Default)]
-pub struct ReadPermits(Mutex<HashMap<ChainId, Arc<Line>>>);
+pub struct ReadPermits(Mutex<HashMap<ChainId, Arc<ChainPermits>>>);
 
-/// The permits of one chain: callers without a key have two thirds of them.
+/// The read permits of one chain; callers without a key share two thirds of them.
 #[derive(Debug)]
-struct Line {
+struct ChainPermits {
     all: Semaphore,
     strangers: Semaphore,
 }
 
 impl ReadPermits {
-    fn of(&self, chain: &ChainId) -> Arc<Line> {
+    fn of(&self, chain: &ChainId) -> Arc<ChainPermits> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = all.entry(chain.clone());
-        let line = || Line {
+        let permits = || ChainPermits {
             all: Semaphore::new(OF_ALL),
             strangers: Semaphore::new(OF_STRANGERS),
         };
-        of.or_insert_with(|| Arc::new(line())).clone()
+        of.or_insert_with(|| Arc::new(permits())).clone()
     }
 }
 
-impl Line {
-    /// Waits for a permit; it is free again when the answer is dropped.
+impl ChainPermits {
+    /// Waits for a permit; dropping the result releases it.
     async fn enter(&self) -> Result<[Option<SemaphorePermit<'_>>; 2], ReadError> {
         let closed = |_| ReadError::Unavailable("nothing is read any more".into());
         let stranger = match asking::is_stranger() {
             false => None,
             true => {
-                let place = timeout(PATIENCE, self.strangers.acquire()).await;
+                let permit = timeout(PATIENCE, self.strangers.acquire()).await;
                 let busy = |_| ReadError::Unavailable("others are reading; try again".into());
-                Some(place.map_err(busy)?.map_err(closed)?)
+                Some(permit.map_err(busy)?.map_err(closed)?)
             }
         };
-        let place = self.all.acquire().await.map_err(closed)?;
-        Ok([stranger, Some(place)])
+        let permit = self.all.acquire().await.map_err(closed)?;
+        Ok([stranger, Some(permit)])
     }
 }
 
@@ -132,30 +132,30 @@ struct Tip {
     chain: Chain,
     head: Head,
     fresh: OnceCell<Head>,
-    places: Semaphore,
-    of_all: Arc<Line>,
+    permits: Semaphore,
+    of_all: Arc<ChainPermits>,
 }
 
-/// What a judge says about one transaction alone.
+/// Judges one transaction by itself.
 pub type Judge<'a> = &'a (dyn Fn(&Seen<'_>) -> Result<(), Refusal> + Sync);
 
-/// A judge by the chain's own finality.
+/// Accepts transactions that are final by the chain's own rule.
 pub const SETTLED: Judge<'static> = &|seen| {
     seen.settled()?;
     Ok(())
 };
 
-/// Reads `wanted` and answers in its order. What `judge` calls missing or not final is read once more from a newer
-/// head.
+/// Reads `wanted` and returns the results in its order. A transaction that `judge` calls missing or not final is read
+/// once more from a newer head.
 pub async fn transactions(
     wanted: &[Wanted],
-    places: &ReadPermits,
+    permits: &ReadPermits,
     judge: Judge<'_>,
 ) -> Result<Vec<Found>, Unread> {
-    let tips = tips(wanted, places).await?;
-    // Two claims about one transaction are one read.
+    let tips = tips(wanted, permits).await?;
+    // Two claims about one transaction share one read.
     let mut distinct: Vec<&Wanted> = Vec::new();
-    let mut places = HashMap::<(ChainId, Bytes, String), usize>::new();
+    let mut positions = HashMap::<(ChainId, Bytes, String), usize>::new();
     let mut answers = Vec::with_capacity(wanted.len());
     for one in wanted {
         let hint = one.transaction.hint.as_ref().map(ToString::to_string);
@@ -164,7 +164,7 @@ pub async fn transactions(
             one.transaction.bytes.clone(),
             hint.unwrap_or_default(),
         );
-        answers.push(*places.entry(key).or_insert_with(|| {
+        answers.push(*positions.entry(key).or_insert_with(|| {
             distinct.push(one);
             distinct.len() - 1
         }));
@@ -179,7 +179,10 @@ pub async fn transactions(
     Ok(wanted.iter().zip(answers).map(named).collect())
 }
 
-async fn tips(wanted: &[Wanted], places: &ReadPermits) -> Result<HashMap<ChainId, Tip>, ReadError> {
+async fn tips(
+    wanted: &[Wanted],
+    permits: &ReadPermits,
+) -> Result<HashMap<ChainId, Tip>, ReadError> {
     let chains: HashMap<ChainId, &Chain> = wanted
         .iter()
         .map(|one| (one.chain.spec.id.clone(), &one.chain))
@@ -189,8 +192,8 @@ async fn tips(wanted: &[Wanted], places: &ReadPermits) -> Result<HashMap<ChainId
             chain: chain.clone(),
             head: chain.reader.head().await?,
             fresh: OnceCell::new(),
-            places: Semaphore::new(AT_ONCE),
-            of_all: places.of(&id),
+            permits: Semaphore::new(AT_ONCE),
+            of_all: permits.of(&id),
         };
         Ok::<_, ReadError>((id, tip))
     });
@@ -204,7 +207,7 @@ async fn read(
 ) -> Result<Found, ReadError> {
     let missing = || ReadError::Unavailable(format!("no head of {}", one.chain.spec.id));
     let tip = tips.get(&one.chain.spec.id).ok_or_else(missing)?;
-    let _place = tip.places.acquire().await.map_err(|_| missing())?;
+    let _permit = tip.permits.acquire().await.map_err(|_| missing())?;
     let _of_all = tip.of_all.enter().await?;
     let first = tip.found(one, tip.head.clone()).await?;
     let long = first.events() > LARGE_EVENTS;
@@ -252,7 +255,7 @@ mod tests {
     use super::*;
     use crate::attest::fixtures::{self, Read};
 
-    /// Counts who reads at the same time.
+    /// Counts concurrent reads.
     #[derive(Default)]
     struct Counting {
         /// Never answers.
@@ -305,13 +308,13 @@ mod tests {
     #[tokio::test]
     async fn all_requests_together_read_no_more_of_a_chain_than_it_bears() {
         let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
-        let places = ReadPermits::default();
+        let permits = ReadPermits::default();
         let all: Vec<_> = (0..60).map(|byte| wanted("base", &base, byte)).collect();
         let other = [wanted("ethereum", &ethereum, 0)];
-        let asked = (0..20).map(|_| transactions(&all, &places, SETTLED));
+        let asked = (0..20).map(|_| transactions(&all, &permits, SETTLED));
         let (found, other) = tokio::join!(
             futures::future::join_all(asked),
-            transactions(&other, &places, SETTLED)
+            transactions(&other, &permits, SETTLED)
         );
         assert!(found.iter().all(Result::is_ok) && other.is_ok());
         let (most, all) = (base.most.load(SeqCst), base.all.load(SeqCst));
@@ -327,13 +330,13 @@ mod tests {
         });
         let mine = [wanted("base", &quick, 1)];
         let slow: Vec<_> = (0..8).map(|byte| wanted("base", &hanging, byte)).collect();
-        let places = ReadPermits::default();
-        let strangers = (0..40).map(|_| asking::by(false, transactions(&slow, &places, SETTLED)));
+        let permits = ReadPermits::default();
+        let strangers = (0..40).map(|_| asking::by(false, transactions(&slow, &permits, SETTLED)));
         let mut strangers: FuturesUnordered<_> = strangers.collect();
         let keyed = async {
             tokio::task::yield_now().await;
             for keyed in [Some(true), None] {
-                let work = transactions(&mine, &places, SETTLED);
+                let work = transactions(&mine, &permits, SETTLED);
                 let read = match keyed {
                     Some(keyed) => asking::by(keyed, work).await,
                     None => work.await,

@@ -1,9 +1,9 @@
-//! Whether a deposit may go back to its depositor out of its order's hub account (guide: protocol 7.6).
-//! Pure: no I/O, no clock.
+//! Decides whether a deposit may return to its depositor from its order's hub account (guide: protocol 7.6). Pure: no
+//! I/O, no clock.
 //!
-//! A deposit that pays nobody goes back at once: no claim is attested for a deposit in another currency or on another
-//! chain than its order's. A deposit that a fill or refund may be claimed for goes back when the solver says at the
-//! hub that there is none, or after [`PATIENCE`].
+//! A deposit in another currency or on another chain than its order's can return at once, because no claim for it is
+//! attested. A deposit that a fill or refund may be claimed for can return when the solver states at the hub that
+//! there is none, or after [`PATIENCE`].
 
 use vm::{B256, Receipt, protocol::limits};
 
@@ -13,7 +13,7 @@ use super::{
     order::Terms,
 };
 
-/// Seconds after which a deposit goes back without its order.
+/// The age in seconds after which a deposit can return without its order.
 pub const PATIENCE: u64 = 604_800;
 
 /// The deposit `onchain` of a transaction, and the order that it names.
@@ -27,7 +27,7 @@ pub fn named<'a>(listed: &'a Listed, onchain: &str) -> Result<(&'a Message, B256
     }
 }
 
-/// Whether a deposit is too young to go back without its order. `now` is unix seconds.
+/// Whether a deposit is too young to return without its order. `now` is in unix seconds.
 pub fn is_young(message: &Message, now: u64) -> bool {
     now.saturating_sub(message.timestamp) <= PATIENCE
 }
@@ -48,14 +48,14 @@ pub fn is_claimable(terms: &Terms, message: &Message) -> bool {
     wanted && !message.deposit.named_by_other
 }
 
-/// Whether this oracle mints the deposit for anybody who asks, and nobody else's calldata chose its order. What is
-/// paid out before that returns to the account with the mint.
+/// Whether this oracle attests the deposit's mint for any caller, and the deposit's own payer chose its order. What
+/// the order's account pays before that returns to it with the mint.
 pub fn is_mintable(receipt: &Receipt, message: &Message) -> bool {
     limits::attestable(receipt).is_ok() && !message.deposit.named_by_other
 }
 
-/// Until when the order may be filled or refunded for this deposit, in unix seconds: no solver pays for what its
-/// depositor may take back.
+/// The unix second until which the order may be filled or refunded for this deposit: after it the depositor may take
+/// the deposit back, so no solver pays.
 pub fn open_until(terms: &Terms, message: &Message) -> u64 {
     let refunds = terms.inputs.iter().flat_map(|input| &input.refunds);
     let refunds = refunds.map(|refund| refund.deadline).max();

@@ -1,4 +1,4 @@
-//! Whether transactions refund an order (guide: protocol 7.4). Pure: no I/O, no clock.
+//! Decides whether transactions refund an order (guide: protocol 7.4). Pure: no I/O, no clock.
 
 use std::collections::HashSet;
 
@@ -15,17 +15,17 @@ use super::{
     statement::Outcome,
 };
 
-/// What a caller says about the refund of one input.
+/// A caller's statement about the refund of one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refund {
-    /// Which input of the order this gives back.
+    /// The index of the order's input.
     pub input: usize,
-    /// Which of that input's refund options.
+    /// The index of that input's refund option.
     pub option: usize,
 }
 
-/// Refuses refunds that cannot belong to one order. Returns the option of each input of the order, and the index of
-/// its transaction in `refunds`.
+/// Refuses refunds that cannot belong to one order. Returns each input's option, and the index of its transaction in
+/// `refunds`.
 pub fn chosen<'a>(
     terms: &'a Terms,
     refunds: &[Refund],
@@ -46,8 +46,8 @@ pub fn chosen<'a>(
     terms.inputs.iter().enumerate().map(of).collect()
 }
 
-/// Refuses refunds that fall short, or that somebody else than the solver paid; returns the payments that served.
-/// `seen[n]` is the transaction of `refunds[n]` if an input was given back there.
+/// Refuses refunds that fall short, or that another account than the solver paid; returns the payments that serve the
+/// order. `seen[n]` is the transaction of `refunds[n]`, if that input was refunded.
 pub fn judge(
     terms: &Terms,
     refunds: &[Refund],
@@ -73,7 +73,7 @@ pub fn judge(
     ledger.served()
 }
 
-/// What gives one input of the order back.
+/// The refund of one input.
 struct Given<'a> {
     index: usize,
     option: &'a RefundTerms,
@@ -102,7 +102,7 @@ impl Given<'_> {
         let router = ledger.router(seen, &expected, &named)?;
         expected.router = router.as_ref();
         let paid = ledger.paid(seen, &expected)?;
-        // A refund of nothing gives nothing back, whatever its minimum.
+        // A refund of nothing refunds nothing, whatever its minimum is.
         let minimum = self.minimum.max(U1024::ONE);
         if paid < minimum {
             let short = Refusal::InsufficientRefund {
@@ -117,8 +117,8 @@ impl Given<'_> {
     }
 }
 
-/// Whom the order gives back to: the depositor where the order names the native currency's address. Money that goes
-/// to that address, or to one of zeros, is lost: it gives nothing back.
+/// The recipient of a refund: the depositor where the order names the native currency's address. Money sent to that
+/// address or to the zero address is lost and refunds nothing.
 pub fn recipient(
     index: usize,
     option: &RefundTerms,

@@ -1,13 +1,13 @@
-//! Why a claim is not attested, in the words and codes that callers know. Pure.
+//! Why the oracle refuses a claim, in the words and codes that callers know. Pure.
 //!
-//! The texts are the recorded ones wherever the reference has a reason of its own for the refusal. A refusal is
-//! final: asking again gives the same answer. The few that time can end are [`RETRYABLE`].
+//! The texts are the recorded ones wherever the reference has a reason of its own. A refusal is final: the same
+//! request fails again, except for [`RETRYABLE`] ones.
 
 use std::fmt;
 
 use vm::{Unusable, protocol::limits::TooLarge};
 
-/// Text from a caller, as it may stand in an answer: cut off after [`SHOWN`] characters.
+/// A caller's text for an answer, cut off after [`SHOWN`] characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(String);
 
@@ -18,7 +18,7 @@ const SHOWN: usize = 160;
 pub const QUOTED: usize = 8 * 1024;
 
 impl Shown {
-    /// A list, which may be longer than other texts: it is cut off after 8 KiB.
+    /// A list, cut off after 8 KiB.
     pub fn list(text: &str) -> Self {
         Self(cut(text, QUOTED))
     }
@@ -44,7 +44,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", &text[..end.unwrap_or(0)])
 }
 
-/// Why a claim is not attested. [`fmt::Display`] is the `message` of the answer, [`Refusal::code`] its `code`.
+/// Why the oracle refuses a claim. [`fmt::Display`] is the answer's `message`, [`Refusal::code`] its `code`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("Chain {0} is not available")]
@@ -55,17 +55,17 @@ pub enum Refusal {
     RevertedTransaction { transaction: Shown, chain: Shown },
     #[error("Transaction {0} is not finalized")]
     NotFinalized(Shown),
-    /// The family's own words for a transaction that cannot be read as a deposit.
+    /// The family's reason why a transaction cannot be read as a deposit.
     #[error("{0}")]
     UnreadableDeposit(Shown),
-    /// More than one execution can carry: the text says how many.
+    /// More than one execution can carry; the text says how many.
     #[error("{0}")]
     ExecutionTooLarge(Shown),
     #[error("Transaction {0} is larger than what is read of one")]
     TransactionTooLarge(Shown),
     #[error("Transaction {0} has several deposits with one onchain id")]
     AmbiguousDeposit(Shown),
-    /// A part of the body that does not match its format; the text names the field.
+    /// A part of the body with a wrong format; the text names the field.
     #[error("{0}")]
     Malformed(Shown),
     #[error("{field} must not have more than {most} items")]
@@ -207,7 +207,7 @@ pub enum Refusal {
 
     #[error("Unsupported signature chain")]
     SignatureChain,
-    /// A client's typed message is malformed, or somebody else signed it.
+    /// A client's typed message is malformed, or another account signed it.
     #[error("Invalid signature")]
     ClientSignature,
 }
@@ -234,32 +234,32 @@ impl From<Unusable> for Refusal {
     }
 }
 
-/// The codes of refusals after which the same request may succeed later: the transaction is on its way, a limit
-/// refills, a balance grows, seven days pass, a payment fails.
+/// The codes of refusals after which the same request may succeed later: a transaction arrives, a limit refills, a
+/// balance grows, seven days pass, a payment fails.
 pub const RETRYABLE: &[&str] = &[
     "TRANSACTION_MISSING",
     "TRANSACTION_NOT_FINALIZED",
     "FAST_MODE_LIMIT_EXCEEDED",
     "BALANCE_INSUFFICIENT",
     "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
-    // The deposit may not have reached its order's account yet.
+    // The hub may credit the order's account later.
     "ORDER_BALANCE_INSUFFICIENT",
-    // It may be minted yet.
+    // The hub may mint the deposit later.
     "DEPOSIT_NOT_MINTED",
     "ORDER_REQUIRED",
     "ORDER_NOT_GIVEN_UP",
     "ORDER_OPEN",
-    // The payment that was begun may fail.
+    // The payment in progress may fail.
     "PAYMENT_VISIBLE",
 ];
 
 impl Refusal {
-    /// Whether time alone may end it.
+    /// Whether the same request may succeed later.
     pub fn retryable(&self) -> bool {
         RETRYABLE.contains(&self.code())
     }
 
-    /// Stable for programs; a part of the interface.
+    /// The stable code for programs; part of the API.
     pub fn code(&self) -> &'static str {
         match self {
             Self::ChainNotAvailable(_) => "CHAIN_NOT_AVAILABLE",
@@ -288,7 +288,7 @@ impl Refusal {
         }
     }
 
-    /// The codes of payments and withdrawals.
+    /// The codes of refused payments and withdrawals.
     fn settlement_code(&self) -> &'static str {
         match self {
             Self::AfterDeadline(_) => "AFTER_DEADLINE",
@@ -326,7 +326,7 @@ impl Refusal {
         }
     }
 
-    /// The codes of deposits that go back through the hub.
+    /// The codes of refused recoveries.
     fn recovery_code(&self) -> &'static str {
         match self {
             Self::UnknownDeposit(_) => "DEPOSIT_NOT_FOUND",

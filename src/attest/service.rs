@@ -1,5 +1,5 @@
-//! The oracle's service: it reads what a claim names, judges it and signs it through the journal, while peers are
-//! asked. It waits twice in a row, whatever the number of inputs and peers.
+//! The oracle's service: it reads a claim's transactions, judges the claim and signs it through the journal, while it
+//! asks peers. The number of inputs and peers does not add sequential waits: there are two.
 
 mod deposit;
 mod outcome;
@@ -39,11 +39,11 @@ use super::{
 };
 use crate::{chains::Closed, hub::Hub, store::requests::Requests};
 
-/// A configured chain as the oracle knows it.
+/// A configured chain of the oracle.
 pub struct Reachable {
-    /// `None` for a family that this build does not have.
+    /// `None` for a family that this build lacks.
     pub family: Option<&'static Family>,
-    /// The opened chain, or why nothing is attested about it.
+    /// The opened chain, or why the oracle attests nothing about it.
     pub chain: Result<Chain, Closed>,
 }
 
@@ -54,15 +54,15 @@ pub struct Attestor {
     pub hub: Hub,
     pub journal: Arc<Journal>,
     pub peers: Peers,
-    /// What this daemon's own solver has begun, where it has one.
+    /// The requests of this daemon's own solver, where it has one.
     pub requests: Requests,
     /// How far a deposit may fall short without its solver's signature.
     pub tolerance: Tolerance,
-    /// Withdrawals are set apart only for nonces that commit to them.
+    /// Whether initiations require a withdrawal nonce that commits to the withdrawal.
     pub bound_nonces: bool,
     /// The read permits that all claims share.
-    pub places: ReadPermits,
-    /// Unix seconds now.
+    pub permits: ReadPermits,
+    /// Returns the current unix second.
     pub clock: fn() -> u64,
 }
 
@@ -75,13 +75,13 @@ pub enum Error {
     Read(#[from] ReadError),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The chain is configured, but has no providers, or too few.
-    #[error("nothing is attested about chain {chain}: {why}")]
+    /// The chain is configured but has no providers, or too few.
+    #[error("the oracle attests nothing about chain {chain}: {why}")]
     Closed { chain: String, why: Closed },
-    /// There is no provider to ask whether a withdrawal was allowed.
-    #[error("the allocator cannot be asked: {0}")]
+    /// No provider can tell whether the allocator recorded a withdrawal.
+    #[error("the oracle cannot read the allocator: {0}")]
     NoAllocator(String),
-    /// The operator's settings do not allow what they promise.
+    /// The operator's settings are inconsistent.
     #[error("{0}")]
     Setup(String),
 }
@@ -95,12 +95,12 @@ impl From<Unread> for Error {
     }
 }
 
-/// Whether judging these takes so long that other requests should run meanwhile.
+/// Whether judging takes so long that other requests should run meanwhile.
 fn is_long(found: &[Found]) -> bool {
     found.iter().map(Found::events).sum::<usize>() > LARGE_EVENTS
 }
 
-/// An execution with the signatures of all who agree on it, ours first.
+/// An execution with its signatures, ours first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attested {
     pub execution: Execution,
@@ -122,7 +122,7 @@ impl Attestor {
         })
     }
 
-    /// `transaction` of `chain`; `hints` is a map from each family's name to that family's hint.
+    /// `transaction` of `chain`; `hints` maps each family's name to that family's hint.
     fn wanted(
         &self,
         chain: &str,
@@ -181,9 +181,10 @@ impl Attestor {
         }
     }
 
-    /// Signs through the journal. Where the same was signed as of another block, and that block is gone, the old
-    /// statement is void; the chain is halted unless that block was taken early: two quorums, this one and the one
-    /// that read the transaction, say so. If that block is still there, the providers show two forks.
+    /// Signs through the journal. When the same was signed as of another block, and that block is gone, the journal
+    /// voids the old statement, and halts the chain unless that block was taken early: two quorums agree, this read
+    /// and the one of the transaction. When that block is still there, the providers show two forks, and the call
+    /// fails.
     async fn sign(&self, statement: &Statement) -> Result<Signature, Error> {
         let now = (self.clock)();
         match self.journal.sign(statement, now).await {
@@ -201,7 +202,7 @@ impl Attestor {
     }
 }
 
-/// `text` as a transaction id of `chain`, with the hint of its family.
+/// Parses `text` as a transaction id of `chain`, with the hint of its family.
 fn named(chain: &Chain, text: &str, hints: Option<&Value>, path: &str) -> Result<TxRef, Refusal> {
     let family = chain.spec.family;
     let hint = hints.and_then(|hints| hints.get(family.name));

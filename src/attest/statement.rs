@@ -1,6 +1,6 @@
-//! What is about to be signed, in the terms in which two statements can contradict each other.
+//! A statement to be signed, in the terms in which two statements can contradict each other.
 //!
-//! Pure. The architecture's journal table has the rules; these keys enforce them:
+//! Pure. The rules are in the architecture's journal table; these keys enforce them:
 //!
 //! | statement | key | slot | excludes | consumes |
 //! |---|---|---|---|---|
@@ -10,12 +10,12 @@
 //! | recover | `recover/<idempotency key>` | | | `deposit/<id>` |
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
 //!
-//! A fill and a refund that move the same are one statement, whichever was claimed first; where fees make them
-//! differ, the digest under the key excludes the other.
+//! A fill and a refund that move the same are one statement, whichever was claimed first. Where fees make them
+//! differ, the digest under the shared key excludes the second.
 //!
 //! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the transaction's canonical
-//! bytes, so spellings do not matter; `<ids>` is the sha256 of the sorted onchain ids. The texts are stored: a
-//! changed text forgets what was signed.
+//! bytes, so that spellings do not matter; `<ids>` is the sha256 of the sorted onchain ids. The store contains these
+//! texts: after a change of a text the journal no longer finds what was signed.
 
 use std::{collections::HashSet, fmt};
 
@@ -26,32 +26,33 @@ use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
 /// The prefix of a consumed payment's name.
 const PAYMENT: &str = "payment/";
 
-/// Whether `what` is consumed is a payment.
+/// Whether the consumed `what` is a payment.
 pub fn is_payment(what: &str) -> bool {
     what.starts_with(PAYMENT)
 }
 
-/// What is about to be signed.
+/// A statement to be signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     pub key: String,
-    /// What the signer signs: the EIP-712 digest.
+    /// The EIP-712 digest that the signer signs.
     pub digest: B256,
-    /// A slot that only one statement holds at a time; its holder is looked at first.
+    /// A slot that only one statement holds at a time; the journal checks its holder first.
     pub slot: Option<String>,
-    /// Keys of statements that this one excludes.
+    /// Keys of statements that exclude this one.
     pub excludes: Vec<String>,
     pub consumes: Vec<Consumption>,
-    /// Whether the payments among them are the solver's own.
+    /// Whether the consumed payments are the solver's own.
     pub own: bool,
     pub facts: Vec<Fact>,
-    /// Chains whose state it is about, besides those of the facts: while one of them is halted, nothing is signed.
+    /// Chains whose state the statement is about, besides those of the facts: the journal does not sign while one of
+    /// them is halted.
     pub chains: Vec<ChainId>,
-    /// Opaque to the journal: handed back by [`Journal::entry`](super::journal::Journal::entry).
+    /// Opaque to the journal; [`Journal::entry`](super::journal::Journal::entry) returns it.
     pub payload: Bytes,
 }
 
-/// `what` (an onchain id, a payment) may serve only `by` (a statement's key).
+/// `what` (an onchain id or a payment) may serve only `by` (a statement's key).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consumption {
     pub what: String,
@@ -62,14 +63,15 @@ pub struct Consumption {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub chain: ChainId,
-    /// Empty where the block's state counts.
+    /// Empty where the statement depends on the block's state.
     pub transaction: String,
     pub block: Block,
-    /// Not final by the chain's own rule: if the block goes, only what depends on it is void.
+    /// The block is not final by the chain's own rule: if it leaves the chain, only the statements that depend on it
+    /// are void.
     pub early: bool,
 }
 
-/// How fast a deposit is credited: two statements about one deposit.
+/// How fast a deposit is credited; the two modes are two statements about one deposit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Fast,
@@ -91,7 +93,7 @@ pub enum Verdict {
 }
 
 impl Statement {
-    /// All deposits of `tx` in `block`, credited in `mode`.
+    /// The statement about all deposits of `tx` in `block`, credited in `mode`.
     pub fn deposit(chain: &ChainId, tx: &TxRef, mode: Mode, block: &Block, digest: B256) -> Self {
         let slot = format!("deposit/{chain}/{}/{mode}", canonical(tx));
         let statement = Self::new(format!("{slot}/{}", block.hash), digest);
@@ -102,7 +104,7 @@ impl Statement {
         .resting_on(chain, tx, block)
     }
 
-    /// `order` ended for the deposits with these onchain ids, in any order.
+    /// The statement that `order` ended for the deposits with these onchain ids, in any order.
     pub fn outcome(order: B256, deposits: &[B256], digest: B256) -> Self {
         let mut ids = deposits.to_vec();
         ids.sort_unstable();
@@ -114,7 +116,7 @@ impl Statement {
         })
     }
 
-    /// The withdrawal with this id (or request hash) on `chain` ended.
+    /// The statement that the withdrawal with this id (or request hash) on `chain` ended.
     pub fn withdrawal(chain: &ChainId, id: B256, verdict: Verdict, digest: B256) -> Self {
         let key = |verdict| format!("withdrawal/{chain}/{id}/{verdict}");
         let mut statement = Self::new(key(verdict), digest);
@@ -123,9 +125,9 @@ impl Statement {
         statement
     }
 
-    /// The initiation of the withdrawal with this idempotency key, as of the state of `hub`. The
-    /// withdrawer's signature covers account, amount and nonce only, so a nonce of an account
-    /// serves one initiation.
+    /// The initiation of the withdrawal with this idempotency key, as of the state of `hub`. The withdrawer's
+    /// signature covers only account, amount and withdrawal nonce, so each such pair of account and nonce serves one
+    /// initiation.
     pub fn initiation(
         hub: &ChainId,
         (account, nonce): (EvmAddress, B256),
@@ -137,13 +139,13 @@ impl Statement {
         statement.consuming(format!("initiation/{account:#x}/{nonce}"))
     }
 
-    /// A deposit goes back to its depositor: it serves no outcome of its order.
+    /// The statement that a deposit returns to its depositor, so it serves no outcome of its order.
     pub fn recover(deposit: B256, idempotency: B256, digest: B256) -> Self {
         let statement = Self::new(format!("recover/{idempotency}"), digest);
         statement.consuming(format!("deposit/{deposit}"))
     }
 
-    /// Adds a block that it depends on because of a transaction in it.
+    /// Adds a block on which the statement depends because of a transaction in it.
     #[must_use]
     pub fn resting_on(self, chain: &ChainId, tx: &TxRef, block: &Block) -> Self {
         self.resting(Fact {
@@ -154,7 +156,7 @@ impl Statement {
         })
     }
 
-    /// Adds a block that it depends on because of the state as of it.
+    /// Adds a block on which the statement depends because of its state.
     #[must_use]
     pub fn as_of(self, chain: &ChainId, block: &Block) -> Self {
         self.resting(Fact {
@@ -165,20 +167,20 @@ impl Statement {
         })
     }
 
-    /// Marks that it depends on blocks that are not final by the chain's own rule yet.
+    /// Marks the blocks as not yet final by the chain's own rule.
     #[must_use]
     pub fn early(mut self) -> Self {
         self.facts.iter_mut().for_each(|fact| fact.early = true);
         self
     }
 
-    /// Uses up a payment: `index` is the payment's in its transaction.
+    /// Consumes a payment; `index` is its index in the transaction.
     #[must_use]
     pub fn paid_by(self, chain: &ChainId, tx: &TxRef, index: u32) -> Self {
         self.paid_by_all([(chain, tx, index)])
     }
 
-    /// Uses up payments, each once.
+    /// Consumes payments, each once.
     #[must_use]
     pub fn paid_by_all<'a>(
         mut self,
@@ -196,13 +198,13 @@ impl Statement {
         self
     }
 
-    /// Says whether its payments are the solver's own.
+    /// Sets whether the payments are the solver's own.
     #[must_use]
     pub fn by_solver(self, own: bool) -> Self {
         Self { own, ..self }
     }
 
-    /// Keeps the statement itself for callers that ask for it again.
+    /// Keeps a payload for callers that read the entry later.
     #[must_use]
     pub fn keeping(self, payload: impl Into<Bytes>) -> Self {
         Self {
@@ -211,7 +213,7 @@ impl Statement {
         }
     }
 
-    /// The first piece of the key, for metrics.
+    /// The first part of the key, for metrics.
     pub fn kind(&self) -> &str {
         self.key.split('/').next().unwrap_or_default()
     }
@@ -323,7 +325,7 @@ mod tests {
         ChainId::new("base")
     }
 
-    /// The texts are stored: whoever changes one forgets what was signed.
+    /// The texts are stored: after a change the journal would not find what was signed.
     #[test]
     fn keys_never_change() {
         let deposit =

@@ -1,5 +1,4 @@
-//! The judges over the hostile histories of fills, refunds and deposits, each with the case that
-//! holds beside those that do not.
+//! The judges over hostile histories of fills, refunds and deposits; each has a valid case next to the invalid ones.
 
 mod bitcoin;
 
@@ -27,7 +26,7 @@ fn router() -> PaymentKind {
     PaymentKind::Router(address(ROUTER))
 }
 
-/// What a fill is refused with; `OK` where it holds.
+/// The code of a fill's refusal; `OK` for a valid one.
 fn filled(fixture: &Fixture) -> &'static str {
     fixture
         .judge_fill()
@@ -73,13 +72,13 @@ fn solver_signature_is_over_this_order_by_this_solver() {
             s.order.solver_chain_id = "zzz".into();
         }),
         ("ORDER_SIGNATURE_INVALID", |s| s.order.output.deadline += 1),
-        // EIP-2098 is not read.
+        // The 64-byte form of EIP-2098 is refused.
         ("ORDER_SIGNATURE_INVALID", |s| s.signature.truncate(2 + 128)),
         ("INVALID_REQUEST", |s| s.order.salt = "abc".into()),
         ("INVALID_REQUEST", |s| {
             s.order.inputs[0].payment.currency = "0xabc".into();
         }),
-        // Bytes, but of no account and no currency.
+        // Bytes that are no account and no currency.
         ("INVALID_REQUEST", |s| {
             s.order.inputs[0].payment.currency.truncate(40);
         }),
@@ -195,7 +194,7 @@ fn fill_is_in_time_final_for_this_order_and_enough() {
         ("FILL_INSUFFICIENT", |s| {
             s.fill.receipt().payments[0].currency = address(TOKEN);
         }),
-        // A router that the order does not name says nothing.
+        // A router that the order does not name does not count.
         ("FILL_INSUFFICIENT", |s| {
             s.fill.receipt().payments[0].kind = PaymentKind::Router(address(TOKEN));
         }),
@@ -218,7 +217,7 @@ fn fill_is_in_time_final_for_this_order_and_enough() {
     }
 }
 
-/// Payer of a token transfer, extra data, and what becomes of a fill and of a refund.
+/// Payer of a token transfer, extra data, and the results for a fill and a refund.
 #[test]
 fn token_transfer_counts_from_sender_solver_or_router_only() {
     let solver = format!("{:#x}", fixtures::key().address());
@@ -228,11 +227,11 @@ fn token_transfer_counts_from_sender_solver_or_router_only() {
         (PaymentKind::Transfer, None, "OK", "OK"),
         (by(&solver), None, "OK", "OK"),
         (by(ROUTER), None, "OK", "OK"),
-        // Somebody else's money: a vesting contract, a pool, another solver, a mint.
+        // Another account's money: a vesting contract, a pool, another solver, a mint.
         (by(TOKEN), None, missing, refund_missing),
         (by(DEPOSITOR), None, missing, refund_missing),
         (by(NATIVE), None, missing, refund_missing),
-        // A router that cannot be read is none, and nobody else needs it.
+        // An unreadable router counts as none, and no payment needs it.
         (PaymentKind::Transfer, Some("0x"), "OK", "OK"),
         (by(&solver), Some("0x"), "OK", "OK"),
         (by(ROUTER), Some("0x"), missing, refund_missing),
@@ -419,7 +418,7 @@ fn short_claim_needs_the_solvers_word() {
     }
     assert_eq!(refunded(&deposited(989, false)), missing);
     assert_eq!(refunded(&deposited(990, false)), "OK");
-    // An input that weighs nothing is not let off.
+    // An input with weight zero must be paid too.
     let two = Fixture::ordering(|order| {
         let mut again = order.inputs[0].clone();
         again.payment.currency = TOKEN.into();
@@ -478,7 +477,7 @@ fn nobody_but_the_solver_refunds_for_it() {
     for (at, kind) in kinds.iter().enumerate() {
         let fixture = strange(*kind);
         assert_eq!(refunded(&fixture), "REFUND_INSUFFICIENT", "{at}");
-        // A fill by somebody else is the solver's gain.
+        // A fill by another account benefits the solver.
         assert_eq!(filled(&fixture), "OK", "{at}");
         let vouched = fixture.with(|s| s.vouched = true);
         assert_eq!(refunded(&vouched) == "OK", at < 4, "{at}");
@@ -504,7 +503,7 @@ fn transaction_that_funds_the_order_pays_nobody() {
     });
     assert_eq!(filled(&named), code);
     assert_eq!(refunded(&named), code);
-    // Another of the order's deposits, not named by the claim.
+    // Another deposit of the order that the claim does not name.
     let deposit = |s: &mut Fixture, sender| {
         let another = s.deposits[0].deposits()[0].clone();
         for read in [&mut s.fill, &mut s.refunded[0]] {
@@ -516,11 +515,11 @@ fn transaction_that_funds_the_order_pays_nobody() {
     let unnamed = Fixture::new().with(|s| deposit(s, DEPOSITOR));
     assert_eq!(filled(&unnamed), code);
     assert_eq!(refunded(&unnamed), code);
-    // The order's own calls may deposit while the solver fills: that costs the solver nothing.
+    // The order's own calls may deposit during the fill without harm to the solver.
     let own = fixtures::sender();
     let solver = Fixture::new().with(|s| deposit(s, own.text()));
     assert_eq!(filled(&solver), "OK");
-    // Of another order, it is nobody's business.
+    // A deposit of another order does not matter.
     let foreign = Fixture::new().with(|s| {
         deposit(s, DEPOSITOR);
         s.fill.deposits()[0].id = "0x12".into();
@@ -528,8 +527,8 @@ fn transaction_that_funds_the_order_pays_nobody() {
     assert_eq!(filled(&foreign), "OK");
 }
 
-/// Counts payments looked at, over a receipt as large as a block: nothing is looked at once per item
-/// of the order.
+/// Counts the payments looked at, over a receipt as large as a block: the judge does not look at one payment for each
+/// item of the order.
 #[test]
 fn work_grows_with_the_receipt_and_not_with_the_order_times_it() {
     let steps = |payments: u32, items: usize| {
@@ -565,7 +564,7 @@ fn work_grows_with_the_receipt_and_not_with_the_order_times_it() {
             ledger.take(&seen, &expected, paid);
         }
         let steps = ledger.steps();
-        // One row for each payment that was needed, whatever else was paid.
+        // One row for each needed payment, whatever else was paid.
         assert_eq!(ledger.served().unwrap().len(), items);
         steps
     };
@@ -590,7 +589,7 @@ fn payments_that_a_claim_needs_are_bounded() {
         };
         receipt.payments = (0..parts).map(part).collect();
         assert_eq!(filled(&fixture), code, "{parts}");
-        // More than is needed serves nothing, and costs nobody a row.
+        // Surplus payments serve nothing and get no row.
         fixture.fill.receipt().payments[0].amount = U256::from(parts);
         assert_eq!(filled(&fixture), "OK", "{parts}");
     }
@@ -635,13 +634,13 @@ fn native_recipient_of_a_refund_means_the_depositor() {
         s.refunded[0].receipt().payments[0].recipient = address(NATIVE);
     });
     assert_eq!(refunded(&elsewhere), "REFUND_INSUFFICIENT");
-    // Nobody deposited: paying nobody gives nothing back.
+    // A deposit without a depositor: paying nobody refunds nothing.
     let nobody = native.with(|s| {
         s.deposits[0].deposits()[0].depositor = address(NATIVE);
         s.refunded[0].receipt().payments[0].recipient = address(NATIVE);
     });
     assert_eq!(refunded(&nobody), "REFUND_RECIPIENT_MISSING");
-    // Where the order names somebody, it does not matter who deposited.
+    // Where the order names a recipient, the depositor does not matter.
     let named = Fixture::new().with(|s| s.deposits[0].deposits()[0].depositor = address(NATIVE));
     assert_eq!(refunded(&named), "OK");
 }
@@ -714,7 +713,7 @@ fn deposits_with_one_index_or_unfinal_are_refused() {
         }),
         "DEPOSIT_AMBIGUOUS"
     );
-    // Nothing in it, but not final: a later block of another fork may hold something.
+    // Empty, but not final: a later block of another fork may contain something.
     assert_eq!(
         judged(|read| {
             read.deposits().clear();
@@ -722,7 +721,7 @@ fn deposits_with_one_index_or_unfinal_are_refused() {
         }),
         "TRANSACTION_NOT_FINALIZED"
     );
-    // A block above the head is on another fork or a lie.
+    // A block above the head is on another fork, or invented.
     assert_eq!(
         judged(|read| read.head.block.number = 9),
         "TRANSACTION_NOT_FINALIZED"
@@ -781,7 +780,7 @@ fn a_router_that_is_not_listed_is_believed_nothing() {
     let listed =
         |routers: &[&str]| FillRouters::Listed(routers.iter().map(|it| address(it)).collect());
     let call = fixtures::call(b"do", 5);
-    // What is paid directly, by the router's word in ether, by the router in a token, and what it called.
+    // A direct payment, the router's events for ether and for a token, and its calls.
     let direct = |s: &mut Fixture| {
         let order = s.id();
         s.fill.receipt().payments.clear();
@@ -797,7 +796,7 @@ fn a_router_that_is_not_listed_is_believed_nothing() {
     let sent = token.with(|s| {
         s.fill.receipt().payments.clear();
         s.fill.pay(PaymentKind::Transfer, RECIPIENT, TOKEN, 900);
-        // Whoever adds to it takes nothing away.
+        // Additions by others do not harm the fill.
         let by = PaymentKind::TransferBy(address(ROUTER));
         s.fill.pay(by, RECIPIENT, TOKEN, 1);
     });
@@ -833,7 +832,7 @@ fn a_router_that_is_not_listed_is_believed_nothing() {
         assert_eq!(filled(&on(&called)), code, "{routers:?}");
         assert_eq!(filled(&on(&sent)), "OK", "{routers:?}");
         assert_eq!(filled(&fixture.clone().with(direct)), "OK", "{routers:?}");
-        // Too little is too little, whoever says so.
+        // Too small an amount is refused, whoever reports it.
         let little = fixture.with(|s| s.fill.receipt().payments[0].amount = U256::from(899));
         let little = filled(&little);
         assert_eq!(little == "FILL_INSUFFICIENT", believed, "{little}");

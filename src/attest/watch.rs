@@ -1,9 +1,9 @@
-//! Looks again at the blocks that signed statements depend on. A block that left the chain makes its statements void
-//! and halts signing for the chain (architecture, "Halts"), unless the block was never final by the chain's own rule:
-//! who asks for a fast deposit takes that risk.
+//! Checks again the blocks that signed statements depend on. When a block leaves the chain, the watcher voids its
+//! statements and halts signing about the chain (architecture, "Halts"), unless the block was never final by the
+//! chain's own rule: a caller that asks for a fast deposit takes that risk.
 //!
-//! The watcher signs nothing and clears no halt. [`verdict`] decides what an answer means; no answer means nothing.
-//! means nothing.
+//! The watcher signs nothing and clears no halt. [`verdict`] decides what an answer means; a missing answer means
+//! nothing.
 
 #[cfg(test)]
 mod tests;
@@ -21,9 +21,9 @@ use vm::{B256, Block, Chain, ChainId, Head, ReadError};
 use self::verdict::{Pace, SLOWEST, Sight, Verdict, pause};
 use super::journal::{Journal, JournalError, Watched};
 
-/// Rows read from the journal at a time.
+/// The most rows per read of the journal.
 const PAGE: usize = 256;
-/// Blocks that are asked about at the same time.
+/// The most concurrent reads of blocks.
 const AT_ONCE: usize = 8;
 
 /// Why a look failed.
@@ -35,18 +35,18 @@ pub enum Error {
     Journal(#[from] JournalError),
 }
 
-/// What a look found.
+/// The result of a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// The tip; `None` when nothing is watched, so no provider was asked.
+    /// The tip; `None` when nothing is watched, so that no provider was asked.
     pub tip: Option<u64>,
-    /// Facts that were watched when it began.
+    /// The facts that were watched at the start.
     pub facts: usize,
-    /// Blocks about which no provider answered.
+    /// The blocks about which no provider answered.
     pub unanswered: usize,
-    /// Blocks that are missing at present.
+    /// The blocks that are missing now.
     pub missing: usize,
-    /// Statements that are void now.
+    /// The statements that the look voided.
     pub void: usize,
 }
 
@@ -55,7 +55,7 @@ struct Round {
     head: Head,
     now: u64,
     look: Look,
-    /// Blocks that were asked about and that later rows may depend on too: height, and verdict if there is one.
+    /// The blocks already asked about that later rows may depend on: height, and the verdict if there is one.
     verdicts: HashMap<B256, (u64, Option<Verdict>)>,
     /// The next value of [`Watcher::missing`].
     missing: HashMap<B256, u64>,
@@ -76,7 +76,7 @@ impl Round {
         }
     }
 
-    /// `missed`: since when the block was missing before this look.
+    /// `missed`: since when earlier looks missed the block.
     fn put(&mut self, block: &Block, missed: Option<u64>, verdict: Option<Verdict>) {
         let since = match verdict {
             Some(Verdict::Past | Verdict::Stands | Verdict::Gone) => None,
@@ -92,7 +92,7 @@ impl Round {
         self.verdicts.insert(block.hash, (block.number, verdict));
     }
 
-    /// Rows come by height: no later row depends on a lower block.
+    /// Rows are sorted by height: no later row depends on a lower block.
     fn forget_below(&mut self, number: u64) {
         self.verdicts.retain(|_, (height, _)| *height >= number);
     }
@@ -102,7 +102,7 @@ impl Round {
 pub struct Watcher {
     journal: Arc<Journal>,
     chain: Chain,
-    /// Blocks that are missing, and since when (unix seconds).
+    /// The missing blocks, and since when they are missing (unix seconds).
     missing: HashMap<B256, u64>,
 }
 
@@ -115,12 +115,12 @@ impl Watcher {
         }
     }
 
-    /// The chain whose facts it watches.
+    /// The chain of the watched facts.
     pub fn chain(&self) -> &ChainId {
         &self.chain.spec.id
     }
 
-    /// Looks again and again until `shutdown`. `clock` gives unix seconds.
+    /// Looks regularly until `shutdown`. `clock` gives unix seconds.
     pub async fn run(mut self, clock: fn() -> u64, shutdown: CancellationToken) {
         let (mut wait, mut tip) = (SLOWEST / 2, None);
         loop {
@@ -146,7 +146,7 @@ impl Watcher {
         }
     }
 
-    /// Looks once. `now` is unix seconds.
+    /// Looks once. `now` is in unix seconds.
     pub async fn look(&mut self, now: u64) -> Result<Look, Error> {
         let id = self.chain.spec.id.clone();
         self.journal.halted(&id).await?;
@@ -180,7 +180,7 @@ impl Watcher {
         self.chain.reader.head().await.map_err(Error::Read)
     }
 
-    /// Adds a verdict for each block of the page that was not asked about in this round.
+    /// Adds a verdict for each block of the page that this round has not asked about.
     async fn ask(&self, page: &[Watched], round: &mut Round) {
         let mut known = BTreeSet::new();
         let blocks: Vec<&Block> = page
@@ -206,7 +206,7 @@ impl Watcher {
         }
     }
 
-    /// Notes which blocks that were signed early are final now: from now on the chain's own rule stands for them.
+    /// Records which early-signed blocks are final now: from now on the chain's own rule applies to them.
     async fn mature(&self, page: &[Watched], round: &Round) -> Result<(), JournalError> {
         for fact in page.iter().filter(|fact| fact.early) {
             let verdict = round.verdicts.get(&fact.block.hash);
@@ -234,7 +234,7 @@ impl Watcher {
             }
         }
         round.look.facts += page.len();
-        // One by one: a row that was written meanwhile has not been looked at.
+        // Deletes only the judged rows: one that was written meanwhile is unchecked.
         self.journal.unwatch(&past).await?;
         Ok(())
     }
@@ -242,8 +242,12 @@ impl Watcher {
     fn report(&self, error: &Error) {
         let chain = &self.chain.spec.id;
         match error {
-            Error::Read(error) => tracing::warn!(%chain, %error, "signed facts not looked at"),
-            Error::Journal(error) => tracing::error!(%chain, %error, "signed facts not watched"),
+            Error::Read(error) => {
+                tracing::warn!(%chain, %error, "the watcher cannot check signed facts");
+            }
+            Error::Journal(error) => {
+                tracing::error!(%chain, %error, "the watcher cannot read or write the journal");
+            }
         }
     }
 }

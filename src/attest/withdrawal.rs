@@ -1,5 +1,4 @@
-//! Withdrawals out of a depository, and what the hub holds for them (guide: protocol 8.5).
-//! Pure: no I/O, no clock.
+//! Withdrawals from a depository, and the hub's balance for them (guide: protocol 8.5). Pure: no I/O, no clock.
 
 use alloy::primitives::keccak256;
 use sha2::{Digest, Sha256};
@@ -20,10 +19,10 @@ use super::{
     execution::Escrow,
 };
 
-/// For whom and for what a withdrawal address is made, as a caller writes it.
+/// The owner and purpose of a withdrawal address, as the caller wrote them.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressRequest<'a> {
-    /// The path of the fields below, for refusals.
+    /// The path of these fields in the body, for refusals.
     pub path: &'static str,
     /// The hub's name.
     pub settlement: &'a str,
@@ -34,7 +33,7 @@ pub struct AddressRequest<'a> {
     pub nonce: &'a str,
 }
 
-/// The same, parsed by the families of its chains.
+/// An [`AddressRequest`] that the families of its chains have parsed.
 #[derive(Clone, Debug)]
 pub struct Owned {
     pub currency: Address,
@@ -48,7 +47,7 @@ pub struct Owned {
     pub address: EvmAddress,
     pub token: U256,
     pub nonce: B256,
-    /// The nonce commits to all of the above: see [`WithdrawalAccount::bound_nonce`].
+    /// Whether the withdrawal nonce commits to all of the above: see [`WithdrawalAccount::bound_nonce`].
     pub is_bound: bool,
 }
 
@@ -96,7 +95,7 @@ impl Owned {
         })
     }
 
-    /// `amount` waiting at the withdrawal address.
+    /// The escrow of `amount` at the withdrawal address.
     pub fn escrow(&self, amount: Amount) -> Escrow {
         Escrow {
             address: self.address,
@@ -106,8 +105,8 @@ impl Owned {
         }
     }
 
-    /// Refuses an initiation that the withdrawer has not signed: personal_sign over the sha256 of
-    /// the *text* of keccak(owner ++ amount ++ nonce).
+    /// Refuses an initiation without the withdrawer's signature: personal_sign over the sha256 of the *text* of
+    /// keccak(owner ++ amount ++ nonce).
     pub fn check_signature(&self, amount: Amount, signature: &str) -> Result<(), Refusal> {
         if self.withdrawer_family.name != vm::SETTLEMENT.name {
             return Err(Refusal::OwnerUnsupported);
@@ -124,13 +123,13 @@ impl Owned {
         }
     }
 
-    /// Refuses a nonce that would let others use the withdrawer's signature, which covers account, amount and nonce,
-    /// for another withdrawal.
+    /// Refuses a withdrawal nonce that does not commit to the withdrawal: the withdrawer's signature covers only
+    /// account, amount and that number, so others could use it for another withdrawal.
     pub fn check_bound(&self) -> Result<(), Refusal> {
         self.is_bound.then_some(()).ok_or(Refusal::UnboundNonce)
     }
 
-    /// `0x` hex of withdrawal address, amount and nonce, packed: what the address holds, and for
+    /// `0x` hex of withdrawal address, amount and withdrawal nonce, packed: proves which amount the address holds for
     /// which withdrawal.
     pub fn proof(&self, amount: Amount) -> String {
         let bytes = [
@@ -147,15 +146,15 @@ impl Owned {
     }
 }
 
-/// A withdrawal that its depository made, or may be asked to make.
+/// A withdrawal that its depository made, or may make.
 #[derive(Clone, Debug)]
 pub struct Withdrawal {
     pub id: B256,
     pub amount: Amount,
 }
 
-/// Parses an encoded withdrawal. Refuses one that is not for `owned`, and one whose execution would not prove that it
-/// was paid.
+/// Parses an encoded withdrawal. Refuses one that is not of `owned`, and one whose execution would not prove its
+/// payment.
 pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdrawal, Refusal> {
     let unreadable = |why: CodecError| malformed("body/withdrawal", why);
     let codec = spec
@@ -184,8 +183,8 @@ pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdraw
     Ok(Withdrawal { id, amount })
 }
 
-/// The id under which the allocator keeps the withdrawal of `amount` that `owned` asks for: the
-/// hash of its payload params (guide: protocol 8.2). The spender is the owner's hub account.
+/// The id under which the allocator records the withdrawal of `amount` for `owned`: the hash of its payload
+/// parameters (guide: protocol 8.2). The spender is the owner's hub account.
 pub fn payload_id(spec: &ChainSpec, owned: &Owned, amount: Amount) -> Result<B256, Refusal> {
     let codec = spec
         .family
@@ -207,15 +206,15 @@ pub fn payload_id(spec: &ChainSpec, owned: &Owned, amount: Amount) -> Result<B25
     Ok(message.payload_id())
 }
 
-/// Refuses an encoded withdrawal that differs from what the allocator has `recorded`: an invented one could be called
-/// expired, and its money given back.
+/// Refuses an encoded withdrawal that differs from the allocator's `recorded` one: a caller could claim that an
+/// invented one expired, and get its money back.
 pub fn check_recorded(encoded: &Bytes, recorded: &Bytes) -> Result<(), Refusal> {
     (encoded == recorded)
         .then_some(())
         .ok_or(Refusal::OtherWithdrawal)
 }
 
-/// Refuses a transaction that does not itself show the execution of withdrawal `id` by `depository`.
+/// Refuses a transaction that does not show the execution of withdrawal `id` by `depository`.
 pub fn check_shown(
     receipt: &Receipt,
     transaction: &TxRef,
@@ -231,7 +230,7 @@ pub fn check_shown(
         .ok_or_else(|| Refusal::NotExecutedHere(transaction.text.as_ref().into()))
 }
 
-/// The depository that withdrawals of a chain are made from.
+/// The primary depository of a chain.
 pub fn depository(spec: &ChainSpec) -> Result<&Address, Refusal> {
     spec.depository
         .as_ref()

@@ -7,7 +7,7 @@ use super::Opened;
 impl Opened {
     /// The chain's head as its providers show it, each by itself.
     pub fn head_calls(&self) -> HeadCalls {
-        self.over(&self.trades)
+        self.over(&self.trading_providers)
     }
 
     /// The same, for what strangers have asked.
@@ -15,11 +15,12 @@ impl Opened {
         self.over(&self.asking)
     }
 
-    fn over(&self, trades: &[TradingProvider]) -> HeadCalls {
-        let accounts = trades.iter().map(|trade| trade.accounts.clone());
+    fn over(&self, providers: &[TradingProvider]) -> HeadCalls {
+        let contracts = providers.iter();
+        let contracts = contracts.filter_map(|provider| provider.contracts.clone());
         HeadCalls {
             family: self.chain.spec.family,
-            accounts: accounts.collect(),
+            contracts: contracts.collect(),
         }
     }
 }

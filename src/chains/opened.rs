@@ -41,8 +41,8 @@ pub struct Opened {
     /// Why nothing is attested on the word of these providers.
     pub few: Option<Closed>,
     /// The same providers in the same order, for trading; empty where the family has no trading.
-    pub trades: Vec<TradingProvider>,
-    /// The same once more, for what strangers have asked, quotes above all: with places, connections, a
+    pub trading_providers: Vec<TradingProvider>,
+    /// The same once more, for what strangers have asked, quotes above all: with permits, connections, a
     /// silence (after a provider's `Retry-After`), a shorter longest answer and a number of calls a second of
     /// their own, so that index and solver do not wait behind them.
     pub asking: Vec<TradingProvider>,

@@ -230,9 +230,9 @@ fn every_provider_is_opened_for_trading_where_the_family_trades() {
     let bitcoin = ("BITCOIN_RPC_URL", "https://a.example");
     let hub = ("RELAY_RPC_URL", "https://b.example");
     let chains = load(&[("BASE_RPC_URL", three), bitcoin, hub]).unwrap();
-    assert_eq!(opened(&chains, "base").trades.len(), 3);
-    assert_eq!(opened(&chains, "bitcoin").trades.len(), 0);
-    assert_eq!(chains.hub().unwrap().trades.len(), 1);
+    assert_eq!(opened(&chains, "base").trading_providers.len(), 3);
+    assert_eq!(opened(&chains, "bitcoin").trading_providers.len(), 0);
+    assert_eq!(chains.hub().unwrap().trading_providers.len(), 1);
 }
 
 #[test]
@@ -625,8 +625,8 @@ async fn what_strangers_ask_is_answered_shortly_or_not_at_all() {
     let ask = async |views: HeadCalls| views.any(&to, vm::Bytes::new()).await;
     let refused = ask(base.asking_head_calls()).await.unwrap_err();
     assert!(refused.to_string().contains("larger than any"), "{refused}");
-    let told = ask(base.head_calls()).await.unwrap().unwrap();
-    assert_eq!(told.len(), 1 << 20);
+    let answers = ask(base.head_calls()).await.unwrap().unwrap();
+    assert_eq!(answers.len(), 1 << 20);
     serving.abort();
 }
 

@@ -1,15 +1,15 @@
-//! Samples as candles, candles as those of a coarser step, and what a currency was worth at a time between two of
-//! them. Prices are USD with 18 decimals, times are unix seconds. Pure.
+//! Turns samples into candles, and candles into those of a coarser step; interpolates a price between two candles.
+//! Prices are USD with 18 decimals, times are unix seconds. Pure.
 
 use alloy::primitives::{I256, U256};
 
 use super::{Candle, Step};
 use crate::format;
 
-/// Seconds between two samples from which on the price between them is unknown.
+/// If two samples are this many seconds apart or more, the price between them is unknown.
 const GAP: u64 = 3 * Step::Minutes.seconds();
 
-/// The candle of one sample.
+/// A candle of one sample.
 pub fn sampled(at: u64, usd: u128) -> Candle {
     Candle {
         at,
@@ -20,7 +20,7 @@ pub fn sampled(at: u64, usd: u128) -> Candle {
     }
 }
 
-/// Both candles as one; `later` follows `first`.
+/// Merges two candles; `later` follows `first`.
 fn merged(first: Candle, later: Candle) -> Candle {
     Candle {
         at: later.at,
@@ -31,12 +31,12 @@ fn merged(first: Candle, later: Candle) -> Candle {
     }
 }
 
-/// All of them, in the order of their times, as one; `None` where there are none.
-pub fn whole(candles: Vec<Candle>) -> Option<Candle> {
+/// Merges candles in the order of time; `None` for an empty list.
+pub fn summed(candles: Vec<Candle>) -> Option<Candle> {
     candles.into_iter().reduce(merged)
 }
 
-/// The same as candles of `step`: those of one step of time become one.
+/// Merges the candles of each `step` of time into one.
 pub fn grouped(candles: &[Candle], step: Step) -> Vec<Candle> {
     let mut groups = Vec::<Candle>::with_capacity(candles.len());
     for candle in candles {
@@ -50,8 +50,8 @@ pub fn grouped(candles: &[Candle], step: Step) -> Vec<Candle> {
     groups
 }
 
-/// A page of `step` with one more candle; `None` where its last one is as late or later, as after a clock that went
-/// back.
+/// Appends a candle to a page of `step`; `None` where the page's last candle is as late or later, as after a clock
+/// that went back.
 pub fn joined(mut page: Vec<Candle>, candle: Candle, step: Step) -> Option<Vec<Candle>> {
     match page.last_mut() {
         Some(last) if last.at >= candle.at => return None,
@@ -63,8 +63,8 @@ pub fn joined(mut page: Vec<Candle>, candle: Candle, step: Step) -> Option<Vec<C
     Some(page)
 }
 
-/// The worth at `at`, interpolated between the sample before and the one after. `None` where one of them is missing,
-/// or both are a quarter of an hour apart or more.
+/// The price at `at`, interpolated between the sample before and the one after. `None` when one is missing or they
+/// are [`GAP`] or more apart.
 pub fn worth(candles: &[Candle], at: u64) -> Option<U256> {
     let behind = candles.iter().position(|candle| candle.at >= at)?;
     let after = candles.get(behind)?;
@@ -85,7 +85,7 @@ pub fn worth(candles: &[Candle], at: u64) -> Option<U256> {
     })
 }
 
-/// By how much a price moved, in per cent of what it was, two decimals: `-0.42`.
+/// A price change in per cent of `then`, with two decimals: `-0.42`.
 pub fn change(then: U256, now: U256) -> String {
     let signed = |usd: U256| I256::try_from(usd).unwrap_or(I256::MAX);
     format::percent(signed(now).saturating_sub(signed(then)), then)
@@ -128,12 +128,12 @@ mod tests {
         assert_eq!(grouped(&hours, Step::Hour), hours);
         let day = candle(3_600, [5, 9, 2, 3]);
         assert_eq!(grouped(&all, Step::Day), [day]);
-        assert_eq!(whole(all.to_vec()), Some(day));
-        // What stands there twice changes nothing.
+        assert_eq!(summed(all.to_vec()), Some(day));
+        // Duplicates change nothing.
         let twice = [&hours[..1], &all[2..]].concat();
         assert_eq!(grouped(&twice, Step::Hour), hours);
         assert!(grouped(&[], Step::Day).is_empty());
-        assert_eq!(whole(Vec::new()), None);
+        assert_eq!(summed(Vec::new()), None);
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
             (1_300, Some(400)),
             (1_450, Some(250)),
             (1_599, Some(101)),
-            // As far apart as may be, and a second farther.
+            // The greatest allowed gap, and one second more.
             (1_601, Some(100)),
             (2_498, Some(899)),
             (2_500, None),
@@ -190,14 +190,14 @@ mod tests {
     #[test]
     fn a_change_is_told_in_per_cent_of_what_was() {
         let e18 = |dollars: u64| U256::from(dollars) * U256::from(10).pow(U256::from(18));
-        for (then, now, told) in [
+        for (then, now, wanted) in [
             (2_000, 2_100, "5.00"),
             (2_100, 2_000, "-4.76"),
             (3, 3, "0.00"),
             (1, 3, "200.00"),
             (10_000, 9_999, "-0.01"),
         ] {
-            assert_eq!(change(e18(then), e18(now)), told);
+            assert_eq!(change(e18(then), e18(now)), wanted);
         }
     }
 }

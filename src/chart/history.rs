@@ -1,15 +1,15 @@
-//! The candles of currencies in the store: what a sample adds, and what a chart reads. Both touch a bounded number of
-//! rows, however long the history is.
+//! The candles of currencies in the store. A sample and a chart each touch a bounded number of rows, however long the
+//! history is.
 //!
-//! Samples are kept in the finest step. The first sample of a page sums up the page before it as one candle of the
-//! coarser step; a page that is not summed up yet is summed up when it is read.
+//! Samples are stored in the finest step. The first sample of a page sums the page before up as one candle of the
+//! coarser step. A page that is not yet summed up is summed up when it is read.
 
 use std::sync::Arc;
 
 use super::{Candle, ChartError, Series, Step, candle};
 use crate::store::{Key, Range, Store, rows::candle as row};
 
-/// The history of prices. One writes it ([`Sampler`](super::Sampler)), many read it.
+/// The price history of currencies, with one writer ([`Sampler`](super::Sampler)) and many readers.
 #[derive(Clone)]
 pub struct History {
     store: Arc<dyn Store>,
@@ -20,8 +20,8 @@ impl History {
         Self { store }
     }
 
-    /// The rows that `sample` writes, three at most; none where a later one is known. An earlier page that cannot be
-    /// read is not summed up, and does not keep the sample from being written.
+    /// The rows that `sample` writes: three at most, none where a later sample is stored. An unreadable earlier page
+    /// is not summed up; the sample is written all the same.
     pub async fn sampled(
         &self,
         series: Series<'_>,
@@ -29,15 +29,15 @@ impl History {
     ) -> Result<Vec<(Key, Vec<u8>)>, ChartError> {
         let mut rows = Vec::new();
         let mut next = self.added(Step::Minutes, series, sample, &mut rows).await?;
-        while let Some((step, whole)) = next {
-            let added = self.added(step, series, whole, &mut rows).await;
+        while let Some((step, candle)) = next {
+            let added = self.added(step, series, candle, &mut rows).await;
             next = readable(series, added)?.flatten();
         }
         Ok(rows)
     }
 
-    /// Adds a candle to its page in `rows`. If it is the page's first, also the page before, summed up as a candle of
-    /// the coarser step.
+    /// Adds a candle to its page in `rows`. With the page's first candle it also sums the page before up as a candle
+    /// of the coarser step, and returns that.
     async fn added(
         &self,
         step: Step,
@@ -49,7 +49,7 @@ impl History {
         let known = self.store.read(&key).await?;
         let page = known.map(|bytes| row::decode(&bytes)).transpose()?;
         let page = page.unwrap_or_default();
-        // A later page that a wrong clock left does not make the earlier ones forgotten.
+        // A later page that a wrong clock left does not replace the earlier ones.
         let at = step.start(fresh.at);
         let begins = page.first().is_none_or(|first| step.start(first.at) >= at);
         if let Some(page) = candle::joined(page, fresh, step) {
@@ -62,12 +62,12 @@ impl History {
             return Ok(None);
         };
         let before = self.pages(row::newest(step, series, until)).await;
-        let whole = readable(series, before)?.and_then(candle::whole);
-        Ok(whole.map(|whole| (coarser, whole)))
+        let summed = readable(series, before)?.and_then(candle::summed);
+        Ok(summed.map(|candle| (coarser, candle)))
     }
 
-    /// The candles of `step` from the one that `from` is in to that of `now` (unix seconds), as far as they are
-    /// kept, the oldest first. The last one may still grow.
+    /// The candles of `step` from the one that contains `from` to the one of `now` (unix seconds), as far as they are
+    /// stored, oldest first. The last one may still change.
     pub async fn points(
         &self,
         step: Step,
@@ -76,21 +76,21 @@ impl History {
         now: u64,
     ) -> Result<Vec<Candle>, ChartError> {
         let from = from.max(now.saturating_sub(step.kept()));
-        // The finest step first: a page that is summed up meanwhile is seen twice rather than not at all.
+        // Finest step first: a page that is summed up meanwhile is then read twice rather than not at all.
         let mut open = Vec::new();
         for finer in Step::ALL.into_iter().take_while(|finer| *finer != step) {
             open.push(self.pages(row::newest(finer, series, now)).await?);
         }
         let mut candles = self.pages(row::since(step, series, from)).await?;
         candles.extend(open.into_iter().rev().flatten());
-        // A clock that went back left some candles of the future.
+        // Removes candles of the future, which a clock that went back leaves.
         candles.retain(|candle| candle.at <= now);
         let mut points = candle::grouped(&candles, step);
         points.retain(|point| step.start(point.at) + step.seconds() > from);
         Ok(points)
     }
 
-    /// Everything that is kept until `now`, in the finest step that covers it all.
+    /// All candles until `now`, in the finest step that covers the whole history.
     pub async fn all(
         &self,
         series: Series<'_>,
@@ -114,11 +114,11 @@ impl History {
     }
 }
 
-/// `None` for a row that cannot be read; `store verify` reports it, too.
+/// `None` for an unreadable row; `store verify` reports it too.
 fn readable<T>(series: Series<'_>, found: Result<T, ChartError>) -> Result<Option<T>, ChartError> {
     match found {
         Err(ChartError::Row(error)) => {
-            tracing::warn!(?series, %error, "prices of before are not summed up");
+            tracing::warn!(?series, %error, "the history does not sum the earlier prices up");
             Ok(None)
         }
         found => found.map(Some),
@@ -136,7 +136,7 @@ mod tests {
     };
     const HOUR: u64 = 3_600;
     const DAY: u64 = 24 * HOUR;
-    /// The beginning of a page of days.
+    /// The start of a page of days.
     const BEGIN: u64 = 32 * DAY * 600;
 
     struct Rig {
@@ -153,7 +153,7 @@ mod tests {
             }
         }
 
-        /// Samples a price; how many rows that writes.
+        /// Samples a price and returns the number of rows written.
         async fn sample(&self, at: u64, usd: u128) -> usize {
             let rows = self.history.sampled(SERIES, candle::sampled(at, usd));
             let rows = rows.await.unwrap();
@@ -164,7 +164,7 @@ mod tests {
             count
         }
 
-        /// A sample every five minutes in `from..to`; the most rows that one writes.
+        /// Samples every five minutes in `from..to`; returns the most rows of one sample.
         async fn fill(&self, from: u64, to: u64) -> usize {
             let mut most = 0;
             for at in (from..to).step_by(300) {
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// A dollar a minute since [`BEGIN`], and one more.
+    /// One dollar, and one more per minute since [`BEGIN`].
     fn usd(at: u64) -> u128 {
         u128::from((at - BEGIN) / 60 + 1) * 10_u128.pow(18)
     }
@@ -200,7 +200,7 @@ mod tests {
         let next = rig.sample(BEGIN + DAY + HOUR, 5).await;
         assert_eq!(next, 3, "and the day");
         assert_eq!(rig.fill(BEGIN + 2 * DAY, BEGIN + 34 * DAY).await, 3);
-        // Of twelve, twenty-four and thirty-two candles.
+        // Pages of twelve, twenty-four and thirty-two candles.
         let rows = rig.store.scan(row::range(None, 9_999)).await.unwrap();
         for (key, bytes) in rows {
             let step = row::page(&key).unwrap().step;
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(starts(Step::Hour, &hours), wanted);
         let days = rig.points(Step::Day, 0, now).await;
         assert_eq!(starts(Step::Day, &days), [BEGIN, BEGIN + 20 * DAY]);
-        assert_eq!(days[0], candle::whole(hours[..2].to_vec()).unwrap());
+        assert_eq!(days[0], candle::summed(hours[..2].to_vec()).unwrap());
         let week = rig.points(Step::Hour, now - 7 * DAY, now).await;
         assert_eq!(starts(Step::Hour, &week), [BEGIN + 20 * DAY]);
     }
@@ -271,8 +271,8 @@ mod tests {
             (40, Step::Day, 40),
         ] {
             let now = BEGIN + days * DAY - 1;
-            let (told, points) = rig.history.all(SERIES, now).await.unwrap();
-            assert_eq!((told, points.len()), (step, count), "{days}");
+            let (finest, points) = rig.history.all(SERIES, now).await.unwrap();
+            assert_eq!((finest, points.len()), (step, count), "{days}");
         }
     }
 
@@ -291,7 +291,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_wrong_clock_left_of_the_future_hides_no_hour_before_it() {
         let rig = Rig::new();
-        // Ahead for a moment; then all of it comes as it should.
+        // The clock is ahead for a moment, then correct.
         rig.sample(BEGIN + 3 * HOUR, 7).await;
         rig.fill(BEGIN, BEGIN + 5 * HOUR).await;
         let now = BEGIN + 5 * HOUR - 1;

@@ -1,8 +1,7 @@
-//! What currencies were worth and how much of them was bought, for charts. For display only: prices are asked for
-//! separately, and nothing that quotes, pays, signs or decides reads what is kept here.
+//! Price history and purchase volume of currencies, for charts. For display only: quotes, payments, signatures and
+//! decisions use prices of their own and never read these.
 //!
-//! Callers cannot add to it: the daemon's clock decides when prices are sampled, and only currencies of the market
-//! file are.
+//! Callers cannot add data: the daemon's clock triggers the samples, and only currencies of the market file have any.
 
 pub mod candle;
 pub mod history;

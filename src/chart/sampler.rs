@@ -1,8 +1,8 @@
-//! Samples what the currencies of the market file are worth, every five minutes by the daemon's own clock. It asks
-//! for prices separately: quotes use none of its answers.
+//! Samples the prices of the market file's currencies every five minutes by the daemon's clock. It requests prices of
+//! its own; quotes use none of them.
 //!
-//! It writes a few rows at a time with pauses in between, so that no other writer waits long, and nothing while the
-//! disk is low.
+//! It writes a few rows at a time with pauses in between, so that no other writer waits long, and writes nothing
+//! while the disk is low.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -17,16 +17,16 @@ use crate::{
     store::{Batch, requests::Requests},
 };
 
-/// Prices that are asked for at the same time.
+/// The most concurrent price requests.
 const AT_ONCE: usize = 8;
-/// How long the sampler waits for one price.
+/// The most time per price.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Samples in a commit.
+/// The most samples per commit.
 const COMMIT: usize = 16;
 /// The pause between two commits.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Takes samples and keeps them.
+/// Takes samples and stores them.
 pub struct Sampler {
     market: Arc<Market>,
     prices: Arc<dyn PriceSource>,
@@ -34,14 +34,14 @@ pub struct Sampler {
     history: History,
 }
 
-/// Currencies with the same feeds: they share one price.
+/// Currencies with the same feeds; they share one price.
 struct Alike<'a> {
     first: &'a Currency,
     series: Vec<Series<'a>>,
 }
 
 impl Sampler {
-    /// Keeps the prices of `market`'s currencies in the store of `requests`.
+    /// Samples the currencies of `market` into the store of `requests`.
     pub fn new(market: Arc<Market>, prices: Arc<dyn PriceSource>, requests: &Requests) -> Self {
         Self {
             market,
@@ -51,7 +51,7 @@ impl Sampler {
         }
     }
 
-    /// Samples at the beginning of every five minutes until `shutdown`. `clock` gives unix milliseconds.
+    /// Samples at every multiple of five minutes until `shutdown`. `clock` gives unix milliseconds.
     pub async fn run(self, clock: fn() -> u64, shutdown: CancellationToken) {
         let sampling = async {
             loop {
@@ -60,14 +60,14 @@ impl Sampler {
                     Ok(kept) => {
                         metrics::counter!("intentd_chart_samples_total").increment(kept);
                     }
-                    Err(error) => tracing::warn!(%error, "prices are not kept"),
+                    Err(error) => tracing::warn!(%error, "the sampler cannot store prices"),
                 }
             }
         };
         shutdown.run_until_cancelled(sampling).await;
     }
 
-    /// Samples every currency once, at `now` (unix seconds), and returns how many prices were kept.
+    /// Samples every currency once, at `now` (unix seconds), and returns how many prices it stored.
     pub async fn round(&self, now: u64) -> Result<u64, ChartError> {
         if self.requests.room().is_err() {
             return Ok(0);
@@ -77,7 +77,7 @@ impl Sampler {
             let mut batch = Batch::new();
             for (series, usd) in some {
                 let sample = candle::sampled(now, *usd);
-                // A currency whose history cannot be read keeps no other from being sampled.
+                // An unreadable history of one currency does not stop the others.
                 match self.history.sampled(*series, sample).await {
                     Ok(rows) => {
                         kept += u64::from(!rows.is_empty());
@@ -85,7 +85,7 @@ impl Sampler {
                         batch = rows.into_iter().fold(batch, put);
                     }
                     Err(ChartError::Row(error)) => {
-                        tracing::warn!(?series, %error, "a price is not kept");
+                        tracing::warn!(?series, %error, "the sampler skips a price");
                     }
                     Err(error) => return Err(error),
                 }
@@ -96,15 +96,15 @@ impl Sampler {
         Ok(kept)
     }
 
-    /// What each currency is worth, where a source says so: USD with 18 decimals.
+    /// The prices that sources have: USD with 18 decimals.
     async fn priced(&self, now: u64) -> Vec<(Series<'_>, u128)> {
         let (all, began) = (self.alike(), Instant::now());
         let mut priced = Vec::new();
         for some in all.chunks(AT_ONCE) {
-            // Earlier prices may have taken a while, and a newer price would otherwise be of the future.
+            // Earlier requests may have taken a while; with the old time a newer price would be of the future.
             let now = now.saturating_add(began.elapsed().as_secs());
-            let told = join_all(some.iter().map(|alike| self.ask(alike.first, now))).await;
-            for (alike, usd) in some.iter().zip(told) {
+            let prices = join_all(some.iter().map(|alike| self.ask(alike.first, now))).await;
+            for (alike, usd) in some.iter().zip(prices) {
                 let series = alike.series.iter().copied();
                 priced.extend(series.filter_map(|series| Some((series, usd?))));
             }
@@ -140,7 +140,7 @@ impl Sampler {
     }
 }
 
-/// The time until the next five minutes begin, from `now` (unix milliseconds).
+/// The time from `now` (unix milliseconds) to the next multiple of five minutes.
 fn pause(now: u64) -> Duration {
     let step = Step::Minutes.seconds() * 1_000;
     Duration::from_millis(step - now % step)
@@ -162,7 +162,7 @@ mod tests {
 
     const NOW: u64 = 1_700_000_100;
 
-    /// Prices by symbol, in dollars; what is not there is not told. Remembers who was asked for, and as of when.
+    /// Prices by symbol, in dollars; other symbols have none. Records the requests and their times.
     #[derive(Default)]
     struct ScriptedPrices {
         usd: HashMap<&'static str, u64>,
@@ -198,7 +198,7 @@ mod tests {
         json!([{"kind": "peg", "usd": usd}])
     }
 
-    /// Two networks with ether at the same feeds, and what else is on the first.
+    /// Two networks with ether at the same feeds, and `others` on the first.
     fn market(others: &[Value]) -> Arc<Market> {
         let network = |name: &str, chain: u64, others: &[Value]| {
             let ether = currency(0, "ETH", peg("2500"));
@@ -212,20 +212,20 @@ mod tests {
 
     struct Rig {
         sampler: Sampler,
-        told: Arc<ScriptedPrices>,
+        prices: Arc<ScriptedPrices>,
         store: Arc<MemoryStore>,
     }
 
     fn rig(others: &[Value], usd: &[(&'static str, u64)], reserve: Reserve) -> Rig {
         let store = Arc::new(MemoryStore::new());
-        let told = Arc::new(ScriptedPrices {
+        let prices = Arc::new(ScriptedPrices {
             usd: usd.iter().copied().collect(),
             ..ScriptedPrices::default()
         });
         let requests = Requests::new(store.clone()).with_reserve(Arc::new(reserve));
         Rig {
-            sampler: Sampler::new(market(others), told.clone(), &requests),
-            told,
+            sampler: Sampler::new(market(others), prices.clone(), &requests),
+            prices,
             store,
         }
     }
@@ -258,9 +258,9 @@ mod tests {
         let prices = [("ETH", 2_500), ("USDC", 1), ("HUNG", 0), ("BARE", 7)];
         let rig = rig(&others, &prices, Reserve::default());
         assert_eq!(rig.sampler.round(NOW).await, Ok(3));
-        let mut asked = rig.told.asked.lock().unwrap().clone();
+        let mut asked = rig.prices.asked.lock().unwrap().clone();
         asked.sort();
-        // Ether is one question for both networks; without feeds nobody is asked.
+        // One request covers ether on both networks; currencies without feeds are not requested.
         assert_eq!(asked, ["ETH", "GONE", "HUNG", "USDC"]);
         let e18 = 10_u128.pow(18);
         for (network, number, usd) in [
@@ -274,7 +274,7 @@ mod tests {
             assert_eq!(rig.close(network, number).await, usd, "{network} {number}");
         }
         assert_eq!(rig.rows().await, 3);
-        // A second time at the same time keeps nothing.
+        // A second round at the same time stores nothing.
         assert_eq!(rig.sampler.round(NOW).await, Ok(0));
         assert_eq!(rig.rows().await, 3);
     }
@@ -290,8 +290,8 @@ mod tests {
         prices.extend(HUNG.map(|symbol| (symbol, 0)));
         let rig = rig(&others, &prices, Reserve::default());
         assert_eq!(rig.sampler.round(NOW).await, Ok(2));
-        // Sixteen questions, eight at a time: some of the first eight hang, whichever they are.
-        let mut times = rig.told.times.lock().unwrap().clone();
+        // Sixteen requests, eight at a time: some of the first eight hang.
+        let mut times = rig.prices.times.lock().unwrap().clone();
         times.sort_unstable();
         assert_eq!(times, [[NOW; 8], [NOW + 5; 8]].concat());
     }
@@ -302,7 +302,7 @@ mod tests {
         let others: Vec<_> = (1..=40)
             .map(|number| currency(number, &symbol(number), peg("1")))
             .collect();
-        // They are worth what the first one of them is.
+        // All have the price of the first one.
         let prices = [("ETH", 1), ("T1", 1)];
         let rig = rig(&others, &prices, Reserve::default());
         assert_eq!(rig.sampler.round(NOW).await, Ok(42));
@@ -316,7 +316,7 @@ mod tests {
         let rig = rig(&[], &[("ETH", 1)], reserve);
         assert_eq!(rig.sampler.round(NOW).await, Ok(0));
         assert_eq!(rig.rows().await, 0);
-        assert!(rig.told.asked.lock().unwrap().is_empty());
+        assert!(rig.prices.asked.lock().unwrap().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -332,7 +332,7 @@ mod tests {
         rig.store.commit(put).await.unwrap();
         assert_eq!(rig.sampler.round(NOW).await, Ok(2));
         assert_eq!(rig.close("two", 0).await, Some(5 * 10_u128.pow(18)));
-        // Where nothing can be written, that is told.
+        // After a store failure the error is returned.
         rig.store.fail("full");
         assert!(rig.sampler.round(NOW + 300).await.is_err());
     }

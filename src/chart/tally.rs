@@ -1,5 +1,5 @@
-//! How much of each currency was bought in the last day: filled requests, counted and in dollars, by the hour. Pure.
-//! There is one sum for each listed currency and hour, however many requests there are.
+//! The purchases of each currency in the last day: filled requests and their dollars, by the hour. Pure. Memory: one
+//! sum per listed currency and hour, whatever the number of requests.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,30 +15,30 @@ use crate::{
 };
 
 const HOUR: u64 = 60 * 60;
-/// Seconds that are counted, besides the hour that is under way.
+/// The seconds that the tally covers, besides the current hour.
 pub const DAY: u64 = 24 * HOUR;
 
-/// A request of less counts for nothing: millionths of a dollar.
+/// The least worth of a request that counts, in millionths of a dollar.
 pub const LEAST: u64 = 1_000_000;
 
-/// A listed currency.
+/// A currency of the market file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListedCurrency {
-    /// Its chain's number.
+    /// The chain's number.
     pub chain: u64,
-    /// Its address as the market file spells it.
+    /// The address as the market file spells it.
     pub currency: String,
 }
 
 /// What a filled request bought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bought {
-    pub place: ListedCurrency,
+    pub listed: ListedCurrency,
     /// Millionths of a dollar.
     pub micro: u64,
 }
 
-/// The sum of several.
+/// Number and worth of several purchases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub count: u64,
@@ -46,18 +46,18 @@ pub struct Sum {
     pub micro: u64,
 }
 
-/// The sums of the last day.
+/// The purchases of the last day.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// By the unix seconds at which each hour begins.
+    /// By the hour's first unix second.
     hours: BTreeMap<u64, HashMap<ListedCurrency, Sum>>,
-    /// The sums of all these hours.
+    /// The totals over `hours`.
     sums: HashMap<ListedCurrency, Sum>,
 }
 
-/// What the filled `request` counts for: a listed currency that the solver paid, at the lower worth of both sides in
-/// its quote. A request that the user executes counts for nothing: sending, wrapping or exchanging to and fro costs
-/// only gas.
+/// The purchase of the filled `request`: a listed currency that the solver paid, at the lower worth of the two sides
+/// of its quote. `None` for a request that the user executes: transfers, wraps and swaps to and fro would cost only
+/// gas.
 pub fn bought(request: &Request, facts: &Facts, market: &Market) -> Option<Bought> {
     if request.execution != Execution::Solver {
         return None;
@@ -73,15 +73,15 @@ pub fn bought(request: &Request, facts: &Facts, market: &Market) -> Option<Bough
         false => output.micro(),
     };
     let micro = u64::try_from(given.min(details.currency_in.micro())).ok()?;
-    let place = ListedCurrency {
+    let listed = ListedCurrency {
         chain: network.chain_id,
         currency: currency.address.clone(),
     };
-    (micro >= LEAST).then_some(Bought { place, micro })
+    (micro >= LEAST).then_some(Bought { listed, micro })
 }
 
 impl Tally {
-    /// Counts what was bought at `at`, unless that is too old at `now` (unix seconds).
+    /// Adds a purchase at `at`, unless it is too old at `now` (unix seconds).
     pub fn add(&mut self, at: u64, bought: Bought, now: u64) {
         self.forget(now);
         let at = at.min(now);
@@ -89,13 +89,13 @@ impl Tally {
         if is_over(hour, now) {
             return;
         }
-        let Bought { place, micro } = bought;
+        let Bought { listed, micro } = bought;
         let hour = self.hours.entry(hour).or_default();
-        hour.entry(place.clone()).or_default().add(1, micro);
-        self.sums.entry(place).or_default().add(1, micro);
+        hour.entry(listed.clone()).or_default().add(1, micro);
+        self.sums.entry(listed).or_default().add(1, micro);
     }
 
-    /// What was bought in the last day, to the hour, in no order.
+    /// The purchases of the last day, to the hour, unordered.
     pub fn sums(&mut self, now: u64) -> impl Iterator<Item = (&ListedCurrency, &Sum)> {
         self.forget(now);
         self.sums.iter()
@@ -106,12 +106,12 @@ impl Tally {
             if !is_over(*first.key(), now) {
                 return;
             }
-            for (place, gone) in first.remove() {
-                let left = self.sums.entry(place.clone()).or_default();
+            for (listed, gone) in first.remove() {
+                let left = self.sums.entry(listed.clone()).or_default();
                 left.count = left.count.saturating_sub(gone.count);
                 left.micro = left.micro.saturating_sub(gone.micro);
                 if left.count == 0 {
-                    self.sums.remove(&place);
+                    self.sums.remove(&listed);
                 }
             }
         }
@@ -181,8 +181,8 @@ mod tests {
         let counted = bought(&request, &filled(), &market());
         // 99.9 of 100 dollars.
         let micro = 99_900_000;
-        let place = usdc();
-        assert_eq!(counted, Some(Bought { place, micro }));
+        let listed = usdc();
+        assert_eq!(counted, Some(Bought { listed, micro }));
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         let mut request = fixtures::priced(fixtures::request(1));
         request.destination.currency = USDC.to_uppercase().replacen("0X", "0x", 1);
         let counted = bought(&request, &filled(), &market()).unwrap();
-        assert_eq!(counted.place, usdc());
+        assert_eq!(counted.listed, usdc());
     }
 
     #[test]
@@ -218,14 +218,14 @@ mod tests {
             let found = bought(&request, &facts, &market());
             assert_eq!(found.map(|found| found.micro), counted, "{units}");
         }
-        // More is not given than was taken.
+        // The amount given counts at most as much as the amount taken.
         let mut facts = filled();
         facts.attempts[0].amount = U256::from(500_000_000_u64);
         let found = bought(&request, &facts, &market()).unwrap();
         assert_eq!(found.micro, 100_000_000);
     }
 
-    fn place(number: u64) -> ListedCurrency {
+    fn listed(number: u64) -> ListedCurrency {
         ListedCurrency {
             chain: number,
             currency: "c".into(),
@@ -246,7 +246,7 @@ mod tests {
         let begin = NOW - NOW % HOUR;
         let mut tally = Tally::default();
         let one = |number| Bought {
-            place: place(number),
+            listed: listed(number),
             micro: 5,
         };
         tally.add(begin, one(1), begin);
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(sums(&mut tally, begin + 2 * HOUR + DAY), [(2, 1, 5)]);
         assert!(sums(&mut tally, begin + 3 * HOUR + DAY).is_empty());
         assert!(tally.hours.is_empty() && tally.sums.is_empty());
-        // What is too old is not counted, and what is of the future counts now.
+        // Old purchases do not count; those of the future count as of now.
         tally.add(begin, one(1), begin + HOUR + DAY);
         assert!(tally.sums.is_empty());
         tally.add(begin + 100 * DAY, one(3), begin);
@@ -274,7 +274,7 @@ mod tests {
         for number in 0..10_000 {
             let at = NOW + number * 30;
             let bought = Bought {
-                place: place(number % 3),
+                listed: listed(number % 3),
                 micro: u64::MAX / 2,
             };
             tally.add(at, bought, at);

@@ -1,5 +1,5 @@
-//! Follows the event log and tallies what was bought. The tally is in memory: at start the last day's events are read
-//! again, as far back as listeners of the log may go.
+//! Follows the event log and tallies purchases. The tally is in memory: at start the follower reads the last day's
+//! events again, at most [`PAST`].
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,13 +17,13 @@ use crate::{
     store::requests::{Requests, RequestsError},
 };
 
-/// Events read at one time.
+/// The most events per read.
 const PAGE: usize = 128;
-/// Events that a start goes back at most.
+/// The most events that the follower reads again at start.
 const PAST: u64 = 200_000;
-/// Events of one request that are read.
+/// The most events that the follower reads of one request.
 const OWN: usize = 64;
-/// The pause after the log could not be read.
+/// The pause after a failed read of the log.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The tally of the last day, and the follower that keeps it.
@@ -33,14 +33,14 @@ pub struct Trends {
     tally: Mutex<Tally>,
 }
 
-/// The part of an event's data that is read.
+/// The part of an event's data that the tally needs.
 #[derive(Deserialize)]
 struct EventData {
     status: String,
 }
 
 impl Trends {
-    /// Of the currencies of `market`, by the events of `requests`.
+    /// Tallies the currencies of `market` by the events of `requests`.
     pub fn new(market: Arc<Market>, requests: &Requests) -> Self {
         Self {
             market,
@@ -49,11 +49,11 @@ impl Trends {
         }
     }
 
-    /// What was bought in the last day, to the hour, in no order; `now` in unix seconds.
+    /// The purchases of the last day, to the hour, unordered; `now` in unix seconds.
     pub fn sums(&self, now: u64) -> Vec<(ListedCurrency, Sum)> {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         let sums = tally.sums(now);
-        sums.map(|(place, sum)| (place.clone(), *sum)).collect()
+        sums.map(|(listed, sum)| (listed.clone(), *sum)).collect()
     }
 
     /// Follows the log until `shutdown`. `clock` gives unix milliseconds.
@@ -62,7 +62,7 @@ impl Trends {
     }
 
     async fn follow(&self, clock: fn() -> u64) {
-        let mut told = self.requests.told();
+        let mut newest = self.requests.newest_event();
         let mut after = loop {
             match self.beginning(clock() / 1_000).await {
                 Ok(after) => break after,
@@ -70,10 +70,10 @@ impl Trends {
             }
         };
         loop {
-            told.borrow_and_update();
+            newest.borrow_and_update();
             match self.step(after, clock() / 1_000).await {
                 Ok(last) if last == after => {
-                    if told.changed().await.is_err() {
+                    if newest.changed().await.is_err() {
                         return;
                     }
                 }
@@ -86,9 +86,9 @@ impl Trends {
         }
     }
 
-    /// The number of an event behind which are all events of the last day, or the newest of them.
+    /// The number of an event before the first one of the last day, at most [`PAST`] events back.
     async fn beginning(&self, now: u64) -> Result<u64, RequestsError> {
-        let newest = *self.requests.told().borrow();
+        let newest = *self.requests.newest_event().borrow();
         let (mut low, mut high) = (newest.saturating_sub(PAST), newest);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -101,8 +101,8 @@ impl Trends {
         Ok(low)
     }
 
-    /// Tallies a page of the events behind number `after` and returns the number of the last. After an error none of
-    /// the page is tallied.
+    /// Tallies a page of the events after number `after` and returns the number of the last. After an error it
+    /// tallies none of the page.
     async fn step(&self, after: u64, now: u64) -> Result<u64, RequestsError> {
         let (mut last, mut all) = (after, Vec::new());
         for (number, event) in self.requests.events(after, PAGE).await? {
@@ -113,7 +113,9 @@ impl Trends {
             match self.bought(number, &event).await {
                 Ok(bought) => all.extend(bought.map(|bought| (event.at / 1_000, bought))),
                 // `store verify` reports the row.
-                Err(RequestsError::Row(error)) => tracing::debug!(number, %error, "not tallied"),
+                Err(RequestsError::Row(error)) => {
+                    tracing::debug!(number, %error, "the tally skips the event");
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -124,7 +126,7 @@ impl Trends {
         Ok(last)
     }
 
-    /// What the request of an event bought, if this event is the first one that says it is filled.
+    /// The purchase of an event, if the event is the first one that marks its request as filled.
     async fn bought(&self, number: u64, event: &Event) -> Result<Option<Bought>, RequestsError> {
         if !is_filled(event) {
             return Ok(None);
@@ -143,7 +145,7 @@ impl Trends {
 }
 
 async fn complain(error: &RequestsError) {
-    tracing::warn!(%error, "events cannot be read");
+    tracing::warn!(%error, "the tally cannot read events");
     sleep(PAUSE).await;
 }
 
@@ -153,8 +155,8 @@ fn is_old(event: &Event, now: u64) -> bool {
 }
 
 fn is_filled(event: &Event) -> bool {
-    let told = serde_json::from_str::<EventData>(&event.data);
-    told.is_ok_and(|told| told.status == Status::Success.text())
+    let data = serde_json::from_str::<EventData>(&event.data);
+    data.is_ok_and(|data| data.status == Status::Success.text())
 }
 
 #[cfg(test)]
@@ -172,7 +174,7 @@ mod tests {
 
     /// Unix seconds.
     const NOW: u64 = 1_700_000_000;
-    /// What each of them is filled with, millionths of a dollar.
+    /// The worth of each fill, in millionths of a dollar.
     const PAID: u64 = 99_900_000;
     const NATIVE: &str = "0x0000000000000000000000000000000000000000";
 
@@ -194,7 +196,7 @@ mod tests {
         fixtures::place(1)
     }
 
-    /// Has it filled at `at` (unix seconds).
+    /// Fills the request at `at` (unix seconds).
     async fn filled(requests: &Requests, request: &Request, at: u64) {
         let known = requests.by_id(&request.id).await.unwrap();
         if known.is_none() {
@@ -227,9 +229,9 @@ mod tests {
 
     fn sums(trends: &Trends, now: u64) -> Vec<(u64, u64, u64)> {
         let sums = trends.sums(now).into_iter();
-        let all = sums.map(|(place, sum)| {
-            assert_eq!(place.currency, NATIVE);
-            (place.chain, sum.count, sum.micro)
+        let all = sums.map(|(listed, sum)| {
+            assert_eq!(listed.currency, NATIVE);
+            (listed.chain, sum.count, sum.micro)
         });
         all.collect()
     }
@@ -243,7 +245,7 @@ mod tests {
         let waiting = request(4);
         requests.insert(&waiting, Batch::new()).await.unwrap();
         standing(&requests, &waiting, NOW, State::Broadcast).await;
-        // A reorg takes the fill's block away, and another one has it.
+        // A reorg removes the fill's block, and another block includes the fill.
         let again = request(2);
         standing(&requests, &again, NOW + 1, State::Broadcast).await;
         standing(&requests, &again, NOW + 2, State::Confirmed(block())).await;
@@ -257,7 +259,7 @@ mod tests {
         recorded.await.unwrap();
         followed(&trends, NOW + 3).await;
         assert_eq!(sums(&trends, NOW + 3), [(31_002, 3, 3 * PAID)]);
-        // A start reads the same again.
+        // A new start reads the same events.
         let second = Trends::new(trends.market.clone(), &requests);
         followed(&second, NOW + 3).await;
         assert_eq!(sums(&second, NOW + 3), sums(&trends, NOW + 3));
@@ -270,7 +272,7 @@ mod tests {
             filled(&requests, &request(number), at).await;
         }
         let now = NOW + DAY + 7_200;
-        let newest = *requests.told().borrow();
+        let newest = *requests.newest_event().borrow();
         let began = trends.beginning(now).await.unwrap();
         // Each request has two changes of its status.
         assert_eq!((newest, began), (6, 4));

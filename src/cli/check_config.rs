@@ -82,12 +82,12 @@ async fn compared(trading: &Trading, chains: &Chains) -> Vec<String> {
 }
 
 async fn mismatches(network: &Network, opened: &Opened) -> Result<Vec<String>, String> {
-    let trades = (opened.trades.clone(), opened.required);
-    let providers = chain::providers(network, &opened.chain, trades);
+    let trading_providers = (opened.trading_providers.clone(), opened.required);
+    let providers = chain::providers(network, &opened.chain, trading_providers);
     let providers = providers.map_err(|error| error.to_string())?;
-    let site = TradingChain::traded(network, opened.chain.clone(), providers);
-    let site = site.map_err(|error| error.to_string())?;
-    site.mismatches().await.map_err(|error| error.to_string())
+    let chain = TradingChain::traded(network, opened.chain.clone(), providers);
+    let chain = chain.map_err(|error| error.to_string())?;
+    chain.mismatches().await.map_err(|error| error.to_string())
 }
 
 fn integrator(config: &Config, trading: Option<&Trading>) -> String {
@@ -97,7 +97,7 @@ fn integrator(config: &Config, trading: Option<&Trading>) -> String {
             config.listen.host,
             wanted.http_port,
             trading.market.networks().len(),
-            trading.signer.address(),
+            trading.keys.secp256k1.address(),
             trading.solver_chain,
             match &trading.oracle {
                 Some(oracle) => format!("settled through {}", redact::url(oracle.url.as_str())),

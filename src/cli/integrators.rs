@@ -109,7 +109,7 @@ impl Integrators {
             Err(AskError::NoDaemon(_)) => alone(&config, order.clone(), create).await?,
             Err(error) => return Err(error.into()),
         };
-        told(&order, outcome)
+        text(&order, outcome)
     }
 
     fn order(self) -> anyhow::Result<Order> {
@@ -188,7 +188,7 @@ async fn alone(config: &Config, order: Order, create: bool) -> anyhow::Result<Ou
     } else {
         Making::Refused
     };
-    let pair = Pair::open(&run::places(config), making)
+    let pair = Pair::open(&run::directories(config), making)
         .with_context(|| "`intentd serve` makes a store, and `add --create`")?;
     let outcome = carried_out(config, pair.store.clone(), order).await;
     pair.close().await;
@@ -210,7 +210,7 @@ async fn carried_out(
     Ok(integrator_admin.carry_out(order).await?)
 }
 
-fn told(order: &Order, outcome: Outcome) -> anyhow::Result<String> {
+fn text(order: &Order, outcome: Outcome) -> anyhow::Result<String> {
     Ok(match (order, outcome) {
         (Order::List {}, Outcome::Listed { integrators }) => table(&integrators, unix_millis()),
         (Order::Add { .. } | Order::Rotate { .. }, Outcome::Key { key }) => key.expose().to_owned(),

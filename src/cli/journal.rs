@@ -19,14 +19,14 @@ pub enum Journal {
 }
 
 impl Journal {
-    /// What the daemon that runs over `places` says to it.
-    pub async fn answer(&self, places: Directories) -> anyhow::Result<String> {
+    /// What the daemon that runs over `directories` says to it.
+    pub async fn answer(&self, directories: Directories) -> anyhow::Result<String> {
         let key = match self {
             Self::Show { key } => key,
-            Self::Trust => return trust(&places),
+            Self::Trust => return trust(&directories),
         };
         let question = Question::Statement { key: key.clone() };
-        match asked(places.data(), &question).await? {
+        match asked(directories.data(), &question).await? {
             Answer::Statement { entry, voids } => {
                 ensure!(
                     entry.is_some() || !voids.is_empty(),
@@ -40,15 +40,15 @@ impl Journal {
     }
 }
 
-fn trust(places: &Directories) -> anyhow::Result<String> {
-    let both = [places.store(), places.journal()];
+fn trust(directories: &Directories) -> anyhow::Result<String> {
+    let both = [directories.store(), directories.journal()];
     let there: Vec<_> = both.iter().filter(|path| path.is_dir()).collect();
     ensure!(
         !there.is_empty(),
         "there is no store in {}",
         both[0].display()
     );
-    places.closed()?;
+    directories.closed()?;
     let mut doubted = false;
     for path in there {
         doubted |= SledStore::trust(path)?;

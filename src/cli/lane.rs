@@ -1,4 +1,4 @@
-//! `intentd lane`: the nonces of the solver of the running daemon.
+//! `intentd lane`: what the accounts of the running daemon's solver have under way.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::admin::{
 
 #[derive(Debug, Subcommand)]
 pub enum Lane {
-    /// Nonces of every network, or of one: what has them, and which of them nobody has.
+    /// The account on every network, or on one: its open transactions, and what it holds that none of them has.
     Show { network: Option<String> },
-    /// Use up the nonces of a network that the chain waits for and nobody has, and believe the count that
-    /// its providers agree on.
+    /// Use up what the chain of a network waits for and no transaction has, and believe the count that its
+    /// providers agree on.
     Heal { network: String },
 }
 
@@ -31,15 +31,15 @@ impl Lane {
             },
         };
         match asked(data_dir, &Question::Lanes(question)).await? {
-            Answer::Lanes(lanes::Answer::Shown { lanes }) => Ok(shown(&lanes)),
-            Answer::Lanes(lanes::Answer::Healed { lanes }) => Ok(healed(&lanes)),
+            Answer::Lanes(lanes::Answer::Shown { accounts }) => Ok(shown(&accounts)),
+            Answer::Lanes(lanes::Answer::Healed { accounts }) => Ok(healed(&accounts)),
             other => Err(super::unexpected(&other)),
         }
     }
 }
 
-fn shown(lanes: &[Row]) -> String {
-    let lane = |row: &Row| {
+fn shown(accounts: &[Row]) -> String {
+    let text = |row: &Row| {
         let Row {
             network, account, ..
         } = row;
@@ -65,14 +65,14 @@ fn shown(lanes: &[Row]) -> String {
         }
         lines.join("\n")
     };
-    match lanes.is_empty() {
+    match accounts.is_empty() {
         true => "no lanes".into(),
-        false => lanes.iter().map(lane).collect::<Vec<_>>().join("\n"),
+        false => accounts.iter().map(text).collect::<Vec<_>>().join("\n"),
     }
 }
 
-fn healed(lanes: &[Healed]) -> String {
-    let lane = |healed: &Healed| match healed.used_up.is_empty() {
+fn healed(accounts: &[Healed]) -> String {
+    let text = |healed: &Healed| match healed.used_up.is_empty() {
         true => format!("{}: nothing was missing", healed.account),
         false => format!(
             "{}: used up [{}]",
@@ -80,5 +80,5 @@ fn healed(lanes: &[Healed]) -> String {
             healed.used_up.join(", ")
         ),
     };
-    lanes.iter().map(lane).collect::<Vec<_>>().join("\n")
+    accounts.iter().map(text).collect::<Vec<_>>().join("\n")
 }

@@ -14,7 +14,7 @@ use crate::{
     format,
     solver::{
         admin::{Left, Standing, Unsettled},
-        books::Books,
+        reconciliation::Reconciliation,
     },
 };
 
@@ -64,13 +64,13 @@ impl Solver {
         };
         let question = admin::Question::Solver(question);
         match asked(data_dir, &question).await? {
-            admin::Answer::Solver(answer) => Ok(told(&answer)),
+            admin::Answer::Solver(answer) => Ok(text(&answer)),
             other => Err(super::unexpected(&other)),
         }
     }
 }
 
-fn told(answer: &Answer) -> String {
+fn text(answer: &Answer) -> String {
     match answer {
         Answer::Standing { standing } => status(standing),
         Answer::Resumed { was: true } => "the solver fills again".into(),
@@ -86,10 +86,10 @@ fn status(standing: &Standing) -> String {
         None => "fills orders".to_owned(),
         Some(paused) => format!("paused since {}: {}", format::iso(paused.since), paused.why),
     };
-    let Some(books) = &standing.books else {
+    let Some(reconciliation) = &standing.reconciliation else {
         return format!("{paused}\nno reconciliation yet");
     };
-    let Books {
+    let Reconciliation {
         unsettled,
         refused,
         overdue,
@@ -99,9 +99,9 @@ fn status(standing: &Standing) -> String {
         minor,
         at,
         ..
-    } = books;
+    } = reconciliation;
     let usd = |milli: u64| format!("{}.{:03}", milli / 1_000, milli % 1_000);
-    let [paid, owed, gap] = [books.paid, books.owed, books.gap].map(usd);
+    let [paid, owed, gap] = [reconciliation.paid, reconciliation.owed, reconciliation.gap].map(usd);
     format!(
         "{paused}\nreconciled {}: paid {paid} USD, owed {owed} USD, gap {gap} USD\n\
          not settled: {unsettled} ({refused} refused, {overdue} overdue, {unpriced} without a price)\n\

@@ -30,8 +30,8 @@ pub enum Store {
     /// second daemon with the same keys on an old copy: its oracle does not know what was signed since, and signs
     /// the opposite; its solver does not know what was paid since, and pays it again.
     Import { file: PathBuf },
-    /// Rewrite the store into a fresh directory, without what was deleted or replaced, and put it in
-    /// the place of the old one in one step.
+    /// Rewrite the store into a fresh directory, without what was deleted or replaced, and exchange
+    /// it for the old one in one step.
     Compact,
 }
 
@@ -41,31 +41,31 @@ pub enum Store {
 pub struct Defective(Report);
 
 impl Store {
-    /// Carries it out over `places`. Fails while a daemon runs there.
-    pub async fn answer(&self, places: Directories) -> anyhow::Result<String> {
+    /// Carries it out over `directories`. Fails while a daemon runs there.
+    pub async fn answer(&self, directories: Directories) -> anyhow::Result<String> {
         match self {
             Self::Verify => {
-                let both = Pair::open(&places, Making::Refused)?;
+                let both = Pair::open(&directories, Making::Refused)?;
                 let report = check::check(&both).await;
                 both.close().await;
-                Ok(whole(report?)?.to_string())
+                Ok(intact(report?)?.to_string())
             }
-            Self::Export { file } => export(&places, file).await,
-            Self::Import { file } => import(&places, file).await,
-            Self::Compact => compact(&places).await,
+            Self::Export { file } => export(&directories, file).await,
+            Self::Import { file } => import(&directories, file).await,
+            Self::Compact => compact(&directories).await,
         }
     }
 }
 
-fn whole(report: Report) -> Result<Report, Defective> {
+fn intact(report: Report) -> Result<Report, Defective> {
     match report.defects {
         0 => Ok(report),
         _ => Err(Defective(report)),
     }
 }
 
-async fn export(places: &Directories, file: &Path) -> anyhow::Result<String> {
-    let both = Pair::open(places, Making::Refused)?;
+async fn export(directories: &Directories, file: &Path) -> anyhow::Result<String> {
+    let both = Pair::open(directories, Making::Refused)?;
     let written = verified(&both, file).await;
     both.close().await;
     Ok(format!("{} rows in {}", written?, file.display()))
@@ -73,7 +73,7 @@ async fn export(places: &Directories, file: &Path) -> anyhow::Result<String> {
 
 async fn verified(both: &Pair, file: &Path) -> anyhow::Result<u64> {
     let refused = "nothing was exported: an import would refuse it";
-    whole(check::check(both).await?).context(refused)?;
+    intact(check::check(both).await?).context(refused)?;
     kept(both, file).await
 }
 
@@ -97,27 +97,31 @@ async fn written(store: &Pair, out: File) -> anyhow::Result<u64> {
     Ok(rows)
 }
 
-async fn import(places: &Directories, file: &Path) -> anyhow::Result<String> {
-    for directory in places.homes() {
+async fn import(directories: &Directories, file: &Path) -> anyhow::Result<String> {
+    for directory in directories.homes() {
         home(&directory, Making::Allowed)?;
     }
     let named = || format!("cannot read {}", file.display());
     let mut input = BufReader::new(File::open(file).with_context(named)?);
-    let imported = Pair::create(places, async |both| -> anyhow::Result<dump::Imported> {
-        let imported = dump::read(both, &mut input).await.with_context(named)?;
-        whole(check::check(both).await?)?;
-        Ok(imported)
-    })
+    let imported = Pair::create(
+        directories,
+        async |both| -> anyhow::Result<dump::Imported> {
+            let imported = dump::read(both, &mut input).await.with_context(named)?;
+            intact(check::check(both).await?)?;
+            Ok(imported)
+        },
+    )
     .await
     .context("nothing was imported")?;
-    Ok(format!("{imported} in {}", places.data().display()))
+    Ok(format!("{imported} in {}", directories.data().display()))
 }
 
-async fn compact(places: &Directories) -> anyhow::Result<String> {
-    drop(Pair::open(places, Making::Refused)?);
-    let both = || Ok::<_, anyhow::Error>(size(&places.store())? + size(&places.journal())?);
+async fn compact(directories: &Directories) -> anyhow::Result<String> {
+    drop(Pair::open(directories, Making::Refused)?);
+    let both =
+        || Ok::<_, anyhow::Error>(size(&directories.store())? + size(&directories.journal())?);
     let before = both()?;
-    let rows = Pair::compact(places).await?;
+    let rows = Pair::compact(directories).await?;
     let after = both()?;
     Ok(format!("{rows} rows, {before} bytes before, {after} now"))
 }

@@ -1,4 +1,4 @@
-//! `intentd webhooks`: what integrators are told, and what they did not hear.
+//! `intentd webhooks`: deliveries to integrators' endpoints, and those that failed.
 
 use std::{fmt::Write, path::Path};
 
@@ -58,13 +58,13 @@ impl Webhooks {
         };
         let question = admin::Question::Webhooks(question);
         match asked(data_dir, &question).await? {
-            admin::Answer::Webhooks(answer) => told(answer),
+            admin::Answer::Webhooks(answer) => text(answer),
             other => Err(super::unexpected(&other)),
         }
     }
 }
 
-fn told(answer: Answer) -> anyhow::Result<String> {
+fn text(answer: Answer) -> anyhow::Result<String> {
     Ok(match answer {
         Answer::List { endpoints } => lines(&endpoints, endpoint, "nobody has an endpoint"),
         Answer::Shown(shown) => event(&shown)?,
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_test_that_was_not_heard_is_an_error() {
         let tested = |delivered| {
-            told(Answer::Tested(Tested {
+            text(Answer::Tested(Tested {
                 said: "status 401".into(),
                 took: 5,
                 delivered,

@@ -15,9 +15,11 @@ pub struct Integrator {
     pub production: bool,
     /// Seconds for which a quote's price holds.
     pub quote_validity: u64,
-    /// 0x and 64 hex digits: the key that orders are signed and filled with.
+    /// 0x and 64 hex digits: the secp256k1 key that orders are signed and filled with.
     pub solver_key: SecretString,
-    /// As [`Self::solver_key`]: keys that it had before.
+    /// The key of its accounts on networks whose accounts have ed25519 keys.
+    pub ed25519_key: Option<SecretString>,
+    /// As [`Self::solver_key`], or `ed25519:` and such a key: keys that it had before.
     pub previous_keys: Vec<SecretString>,
     /// The network on whose account the solver is paid; `None`: the market's first.
     pub solver_chain: Option<String>,
@@ -49,10 +51,19 @@ pub struct RequestsV2 {
 const QUOTE_VALIDITY: u64 = 60;
 const MOST_VALIDITY: u64 = 3_600;
 
-/// The keys of a comma-separated list.
+/// The keys of a comma-separated list. A key may be a JSON array, whose commas separate nothing.
 fn split(list: Option<&SecretString>) -> Vec<SecretString> {
     let list = list.map_or("", |list| list.expose_secret());
-    let keys = list.split(',').map(str::trim).filter(|key| !key.is_empty());
+    let mut inside = false;
+    let keys = list.split(|letter| {
+        inside = match letter {
+            '[' => true,
+            ']' => false,
+            _ => inside,
+        };
+        letter == ',' && !inside
+    });
+    let keys = keys.map(str::trim).filter(|key| !key.is_empty());
     keys.map(SecretString::from).collect()
 }
 
@@ -71,6 +82,7 @@ pub(super) struct Texts {
     pub http_port: Option<String>,
     pub market_file: Option<String>,
     pub solver_key: Option<SecretString>,
+    pub ed25519_key: Option<SecretString>,
     pub previous_keys: Option<SecretString>,
     pub solver_chain: Option<String>,
     pub oracle_url: Option<String>,
@@ -114,6 +126,7 @@ impl Reader<'_> {
             quote_validity,
             market_file: market_file?.into(),
             solver_key: solver_key?,
+            ed25519_key: texts.ed25519_key,
             previous_keys: split(texts.previous_keys.as_ref()),
             solver_chain: texts.solver_chain,
             oracle,

@@ -92,17 +92,21 @@ impl Reader<'_> {
             ops: SocketAddr::new(ops_host, ops_port),
             proxies: self.proxies(texts.trusted_proxies.as_deref()),
             rates: self.rates(texts.rate_limits.as_deref()),
-            connections_per_address: self.places(
+            connections_per_address: self.per_address(
                 "CONNECTIONS_PER_ADDRESS",
                 texts.connections_per_address,
                 256,
             ),
-            requests_per_address: self.places(
+            requests_per_address: self.per_address(
                 "REQUESTS_PER_ADDRESS",
                 texts.requests_per_address,
                 256,
             ),
-            sockets_per_address: self.places("SOCKETS_PER_ADDRESS", texts.sockets_per_address, 128),
+            sockets_per_address: self.per_address(
+                "SOCKETS_PER_ADDRESS",
+                texts.sockets_per_address,
+                128,
+            ),
             quote_calls: self.parse(
                 "QUOTE_CALLS_PER_SECOND",
                 texts.quote_calls_per_second,
@@ -111,12 +115,12 @@ impl Reader<'_> {
         }
     }
 
-    fn places(&mut self, variable: &str, text: Option<String>, default: usize) -> usize {
-        let places = self.parse(variable, text, default);
-        if places == 0 {
+    fn per_address(&mut self, variable: &str, text: Option<String>, default: usize) -> usize {
+        let most = self.parse(variable, text, default);
+        if most == 0 {
             self.mistake(variable, "must be above 0");
         }
-        places
+        most
     }
 
     fn proxies(&mut self, text: Option<&str>) -> TrustedProxies {

@@ -268,6 +268,8 @@ fn secrets_are_not_printed() {
         ("INTEGRATOR_HTTP_PORT", "1"),
         ("MARKET_FILE", "market.json"),
         ("SOLVER_PRIVATE_KEY", KEY),
+        ("SOLVER_ED25519_KEY", "s3cret"),
+        ("SOLVER_PREVIOUS_KEYS", "s3cret,ed25519:s3cret"),
         (
             "PEERS",
             "https://me:s3cret@a/s3cret|s3cret;https://b/s3cret",
@@ -282,6 +284,33 @@ fn secrets_are_not_printed() {
         let hidden = !shown.contains("s3cret") && !shown.contains(&KEY[2..]);
         assert!(hidden && shown.contains("label"), "{shown}");
     }
+}
+
+#[test]
+fn a_solver_has_a_key_of_each_scheme_and_former_ones_of_either() {
+    let keys = |set: &'static [(&str, &str)]| {
+        let mut all = vec![
+            ("INTEGRATOR_HTTP_PORT", "1"),
+            ("MARKET_FILE", "market.json"),
+            ("SOLVER_PRIVATE_KEY", KEY),
+        ];
+        all.extend(set);
+        let integrator = read(&all).unwrap().integrator.unwrap();
+        let texts = integrator.previous_keys.into_iter();
+        let former: Vec<_> = texts.map(|key| key.expose_secret().to_owned()).collect();
+        let ed25519 = integrator.ed25519_key;
+        (ed25519.map(|key| key.expose_secret().to_owned()), former)
+    };
+    assert_eq!(keys(&[]), (None, Vec::new()));
+    let (ed25519, former) = keys(&[
+        ("SOLVER_ED25519_KEY", "0x01"),
+        (
+            "SOLVER_PREVIOUS_KEYS",
+            "0x02, ed25519:0x03,,ed25519:[4, 5],0x06",
+        ),
+    ]);
+    assert_eq!(ed25519.as_deref(), Some("0x01"));
+    assert_eq!(former, ["0x02", "ed25519:0x03", "ed25519:[4, 5]", "0x06"]);
 }
 
 #[test]
@@ -353,6 +382,7 @@ fn own_secrets_are_out_of_reach_of_lists() {
         ("API_KEYS", "s3cret"),
         ("PEERS", "https://a|s3cret"),
         ("DATADOG_API_KEY", "s3cret"),
+        ("SOLVER_ED25519_KEY", "s3cret"),
         ("BASE_RPC_URL", "https://a/"),
     ])
     .unwrap();

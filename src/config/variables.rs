@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, fmt};
 use secrecy::{ExposeSecret, SecretString};
 
 /// Secrets that no list needs: a file that names one finds it unset.
-pub(super) const SECRETS: [&str; 7] = [
+pub(super) const SECRETS: [&str; 8] = [
     "API_KEYS",
     "DATADOG_API_KEY",
     "ECDSA_PRIVATE_KEY",
     "PEERS",
+    "SOLVER_ED25519_KEY",
     "SOLVER_ORACLE_KEY",
     "SOLVER_PREVIOUS_KEYS",
     "SOLVER_PRIVATE_KEY",

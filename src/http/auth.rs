@@ -1,6 +1,5 @@
-//! Who may call what: keys by digest, what they open and how much of it, and the window of callers
-//! without one. It decides from the key and the socket address alone, before any work is done for a
-//! request.
+//! Keys, their scopes and shares, and the rate limits of callers without a key. [`Gate`] decides from the key and the
+//! client address alone, before the handler does any work.
 
 use std::{
     collections::HashMap,
@@ -17,17 +16,17 @@ use subtle::ConstantTimeEq;
 
 use super::{
     ApiError,
-    limit::{Allowance, KeyLabel, Limiter, Standing, Subject},
+    limit::{KeyLabel, Limiter, Quota, Standing, Subject},
     locked,
     router::{Access, Terms},
 };
 
-/// The header that keys come in.
+/// The request header that carries a key.
 pub const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The headers that tell where a caller stands: limit, remaining, seconds until it begins anew.
+/// Names of the headers with a caller's standing: limit, remaining requests, seconds until the window resets.
 pub type StandingNames = [&'static str; 3];
-/// As the oracles of the network say it.
+/// The names that oracles of the network use.
 const PLAIN: StandingNames = [
     "x-ratelimit-limit",
     "x-ratelimit-remaining",
@@ -36,15 +35,15 @@ const PLAIN: StandingNames = [
 /// draft-ietf-httpapi-ratelimit-headers, 03.
 pub const RATE_LIMIT: StandingNames = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
 
-/// How much of a bucket a key may take. Rows of one `counter` are counted together.
+/// How many requests of a bucket a key may make. Shares with the same `counter` are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     pub bucket: &'static str,
     pub counter: &'static str,
-    pub allowance: Allowance,
+    pub quota: Quota,
 }
 
-/// The shares of a key, or of callers without one. What is in none of them is not counted.
+/// The shares of a key, or of callers without one. A bucket without a share is not counted.
 pub type Plan = Arc<[Share]>;
 
 /// A key that is known.
@@ -53,11 +52,11 @@ pub struct Known {
     pub label: KeyLabel,
     pub scopes: Arc<[&'static str]>,
     pub plan: Plan,
-    /// From then on it is not; in the unit of whoever asks.
+    /// The key is unknown from this time on; same unit as the `now` of [`Table::find`].
     pub expires_at: Option<u64>,
 }
 
-/// Keys by their SHA-256 digests: what a lookup takes says nothing about the keys.
+/// Keys by their SHA-256 digests, so that the time of a lookup reveals nothing about a key.
 #[derive(Default)]
 pub struct Table(HashMap<[u8; 32], Arc<Known>>);
 
@@ -84,8 +83,7 @@ type Lookup = dyn Fn(&[u8; 32]) -> Option<Arc<Known>> + Send + Sync;
 pub struct Keys(Arc<Lookup>);
 
 impl Keys {
-    /// From pairs of key and label: they have no scopes, and nothing is counted. An empty key is
-    /// never a key.
+    /// Builds keys without scopes and without limits from pairs of key and label. An empty key never matches.
     pub fn new<K: AsRef<str>, L: AsRef<str>>(pairs: impl IntoIterator<Item = (K, L)>) -> Self {
         let known = pairs
             .into_iter()
@@ -103,14 +101,14 @@ impl Keys {
         Self::looked_up(move |digest| table.find(digest, 0))
     }
 
-    /// Keys that come and go: `lookup` is asked for every request, by the SHA-256 of the key.
+    /// Keys that change at run time: every request calls `lookup` with the SHA-256 of its key.
     pub fn looked_up(
         lookup: impl Fn(&[u8; 32]) -> Option<Arc<Known>> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(lookup))
     }
 
-    /// What is known of `key`.
+    /// The entry of `key`, if the key is known.
     pub fn find(&self, key: &[u8]) -> Option<Arc<Known>> {
         (self.0)(&digest(key))
     }
@@ -120,29 +118,29 @@ fn digest(key: &[u8]) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
-/// How a request was let in.
+/// The result of [`Gate::admit`] for an admitted request.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
     pub key: Option<Arc<Known>>,
-    /// Present where a limit counts.
+    /// `None` where no limit applies.
     pub standing: Option<Standing>,
-    /// For requests that count more than others.
+    /// Lets a handler count the request more than once.
     pub toll: Toll,
 }
 
-/// Why one was not.
+/// The result of [`Gate::admit`] for a refused request.
 #[derive(Debug)]
 pub struct Denial {
     pub error: ApiError,
     pub standing: Option<Standing>,
 }
 
-/// Whose, and in which [`Share::counter`].
+/// The caller and the [`Share::counter`] that its requests are counted in.
 type Counter = (Subject, &'static str);
 type Windows = Arc<Mutex<Limiter<Counter>>>;
-type Count = fn(&mut Limiter<Counter>, Counter, Allowance, u32, u64) -> Standing;
+type Count = fn(&mut Limiter<Counter>, Counter, Quota, u32, u64) -> Standing;
 
-/// Where a request that was let in was counted, for those that count more than once; nowhere by default.
+/// Counts an admitted request again, for requests that weigh more than one; does nothing where no limit applies.
 #[derive(Clone, Debug, Default)]
 pub struct Toll(Option<Arc<Counted>>);
 
@@ -150,20 +148,20 @@ pub struct Toll(Option<Arc<Counted>>);
 struct Counted {
     windows: Windows,
     key: Counter,
-    allowance: Allowance,
+    quota: Quota,
     now: u64,
-    /// Where the caller stands since.
+    /// The standing after the last charge.
     standing: Mutex<Option<Standing>>,
 }
 
 impl Toll {
-    /// Counts the request `more` times more: see [`Limiter::charge`].
+    /// Counts the request `more` additional times: see [`Limiter::charge`].
     pub fn charge(&self, more: u32) {
         self.again(more, Limiter::charge);
     }
 
-    /// Counts the request `more` times more, or, where the caller has not so many left, not at all, and says
-    /// where the caller stands: see [`Limiter::take`].
+    /// Counts the request `more` additional times; when the caller has fewer requests left, counts nothing and
+    /// returns its standing: see [`Limiter::take`].
     pub fn take(&self, more: u32) -> Result<(), Standing> {
         match self.again(more, Limiter::take) {
             Some(standing) if !standing.allowed => Err(standing),
@@ -175,12 +173,12 @@ impl Toll {
         let counted = self.0.as_deref().filter(|_| more > 0)?;
         let mut windows = locked(&counted.windows);
         let key = counted.key.clone();
-        let standing = count(&mut windows, key, counted.allowance, more, counted.now);
+        let standing = count(&mut windows, key, counted.quota, more, counted.now);
         *locked(&counted.standing) = Some(standing);
         Some(standing)
     }
 
-    /// Where the caller stands since the last charge.
+    /// The standing after the last charge.
     pub fn standing(&self) -> Option<Standing> {
         self.0.as_deref().and_then(|it| *locked(&it.standing))
     }
@@ -191,11 +189,11 @@ pub struct Gate {
     keys: Option<Keys>,
     bearer: bool,
     keyless: Option<Plan>,
-    /// Of callers without a key.
+    /// Windows of callers without a key.
     callers: Windows,
-    /// Of keys.
+    /// Windows of keys.
     counters: Windows,
-    /// See [`Self::telling`].
+    /// The headers that carry the standing, as [`Self::with_names`] sets them.
     pub names: StandingNames,
 }
 
@@ -206,28 +204,28 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// `keys`: `None` asks nobody for a key. `keyless`: callers without a known key are let in
-    /// within this limit instead of being refused (or instead of being free, without keys).
-    pub fn new(keys: Option<Keys>, keyless: Option<Allowance>) -> Self {
-        let all = |allowance| {
+    /// `keys`: with `None` no route requires a key. `keyless`: the gate admits callers without a known key within
+    /// this limit; with `None` it refuses them (or, without keys, does not count them).
+    pub fn new(keys: Option<Keys>, keyless: Option<Quota>) -> Self {
+        let all = |quota| {
             let (bucket, counter) = ("", "");
             Plan::from([Share {
                 bucket,
                 counter,
-                allowance,
+                quota,
             }])
         };
         Self::planned(keys, keyless.map(all))
     }
 
-    /// As [`Self::new`], with shares for callers without a key.
+    /// As [`Self::new`], with a plan instead of one limit for callers without a key.
     pub fn planned(keys: Option<Keys>, keyless: Option<Plan>) -> Self {
         let windows = keyless.iter().flat_map(|plan| plan.iter());
-        let longest = windows.map(|share| share.allowance.window_ms).max();
+        let longest = windows.map(|share| share.quota.window_ms).max();
         Self {
             keys,
             bearer: false,
-            callers: Arc::new(Mutex::new(Limiter::new(Allowance {
+            callers: Arc::new(Mutex::new(Limiter::new(Quota {
                 max: 0,
                 window_ms: longest.unwrap_or(60_000),
             }))),
@@ -237,7 +235,7 @@ impl Gate {
         }
     }
 
-    /// Takes `authorization: Bearer <key>` where there is no `x-api-key`.
+    /// Also accepts `authorization: Bearer <key>` where there is no `x-api-key`.
     #[must_use]
     pub fn or_bearer(self) -> Self {
         Self {
@@ -246,13 +244,13 @@ impl Gate {
         }
     }
 
-    /// Tells callers where they stand in these headers.
+    /// Sets the headers in which answers carry the caller's standing.
     #[must_use]
-    pub fn telling(self, names: StandingNames) -> Self {
+    pub fn with_names(self, names: StandingNames) -> Self {
         Self { names, ..self }
     }
 
-    /// The key that a caller shows, known or not.
+    /// The key that the request carries, known or not.
     pub fn key<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
         if let Some(key) = headers.get(KEY) {
             return Some(key.as_bytes());
@@ -264,9 +262,9 @@ impl Gate {
             .then(|| key.trim_ascii())
     }
 
-    /// 401, 403 or 429, or how the request was let in. What is refused counts, too; a key that has used
-    /// up its own share has that of callers without one, so that a key never has less. `now` in
-    /// milliseconds of a clock that never goes back.
+    /// Admits the request, or refuses it with 401, 403 or 429. Refused requests count too. A key that has used up its
+    /// own share falls back to the share of callers without a key, so that a key never has less. `now` is in
+    /// milliseconds of a monotonic clock.
     pub fn admit(
         &self,
         access: Access,
@@ -276,8 +274,8 @@ impl Gate {
     ) -> Result<Admission, Denial> {
         let shown = key.filter(|key| !key.is_empty());
         let known = shown.and_then(|key| self.keys.as_ref()?.find(key));
-        let idle = known.as_deref().is_some_and(|known| idle(known, access));
-        let (shown, known) = if idle { (None, None) } else { (shown, known) };
+        let unused = known.as_deref().is_some_and(|known| unused(known, access));
+        let (shown, known) = if unused { (None, None) } else { (shown, known) };
         let shared = || {
             let plan = self.keyless.as_deref()?;
             counted(&self.callers, plan, Subject::of(address), access, now)
@@ -323,7 +321,7 @@ impl Gate {
     }
 }
 
-/// Counts a request in the share of `plan` that its route counts in, if there is one.
+/// Counts a request in the share of `plan` that applies to its route; `None` without such a share.
 fn counted(
     windows: &Windows,
     plan: &[Share],
@@ -332,20 +330,20 @@ fn counted(
     now: u64,
 ) -> Option<(Standing, Toll)> {
     let share = share(plan, access)?;
-    let (key, allowance) = ((subject, share.counter), share.allowance);
-    let standing = locked(windows).count(key.clone(), allowance, now);
+    let (key, quota) = ((subject, share.counter), share.quota);
+    let standing = locked(windows).count(key.clone(), quota, now);
     let counted = Counted {
         windows: windows.clone(),
         key,
-        allowance,
+        quota,
         now,
         standing: Mutex::default(),
     };
     Some((standing, Toll(Some(counted.into()))))
 }
 
-/// Whether a key without a route's scope is shown where none is needed: it counts as none there.
-fn idle(known: &Known, access: Access) -> bool {
+/// Whether the key lacks the route's scope while the route requires no key: the gate then treats it as no key.
+fn unused(known: &Known, access: Access) -> bool {
     let Access::Keyed(terms) = access else {
         return false;
     };
@@ -353,7 +351,7 @@ fn idle(known: &Known, access: Access) -> bool {
     !terms.required && terms.scope.is_some_and(missing)
 }
 
-/// What of a plan a route counts in.
+/// The share of a plan that a route counts in: the one of the route's bucket, else the one without a bucket.
 fn share(plan: &[Share], access: Access) -> Option<&Share> {
     let bucket = match access {
         Access::Keyed(terms) => terms.bucket,
@@ -390,7 +388,7 @@ mod tests {
         assert_eq!(label(&[0xff, 0xfe]), None);
     }
 
-    /// Keys set, limit set, access, key → status, or (let in) whether it is counted.
+    /// Keys set, limit set, access, key → status, or (if admitted) whether the request counts.
     type GateCase = (bool, bool, Access, Option<&'static str>, Result<bool, u16>);
 
     #[test]
@@ -416,7 +414,7 @@ mod tests {
         for (with_keys, with_limit, access, key, expected) in cases {
             let gate = Gate::new(
                 with_keys.then(keys),
-                with_limit.then_some(Allowance {
+                with_limit.then_some(Quota {
                     max: 1,
                     window_ms: 1000,
                 }),
@@ -435,11 +433,11 @@ mod tests {
 
     #[test]
     fn keyless_caller_is_refused_above_the_limit_and_a_known_key_is_not() {
-        let allowance = Allowance {
+        let quota = Quota {
             max: 1,
             window_ms: 1000,
         };
-        let gate = Gate::new(Some(keys()), Some(allowance));
+        let gate = Gate::new(Some(keys()), Some(quota));
         let ask = |key, now| {
             let address = IpAddr::from([127, 0, 0, 1]);
             gate.admit(Access::Protected, key, address, now)
@@ -452,15 +450,15 @@ mod tests {
         assert!(ask(None, 1000).is_ok());
     }
 
-    const fn window(max: u32, window_ms: u64) -> Allowance {
-        Allowance { max, window_ms }
+    const fn window(max: u32, window_ms: u64) -> Quota {
+        Quota { max, window_ms }
     }
 
     const fn share(bucket: &'static str, counter: &'static str, max: u32) -> Share {
         Share {
             bucket,
             counter,
-            allowance: window(max, 1000),
+            quota: window(max, 1000),
         }
     }
 
@@ -471,8 +469,8 @@ mod tests {
         share("", "", 3),
     ];
 
-    /// `good` may quote, `poor` may nothing, `old` has expired.
-    fn gate(keyless: Option<Allowance>) -> Gate {
+    /// `good` may quote, `poor` has no scope, `old` has expired.
+    fn gate(keyless: Option<Quota>) -> Gate {
         let known = |key: &str, scopes: &[&'static str], expires_at| {
             let known = Known {
                 label: KeyLabel::new(key),
@@ -554,7 +552,7 @@ mod tests {
         assert_eq!(ask(quote, "bad", 0), (401, Some(1)));
         assert_eq!(ask(quote, "worse", 0), (401, Some(0)));
         assert_eq!(ask(quote, "bad", 0), (429, Some(0)));
-        // What a key has besides is used up by now.
+        // The key's other shares are used up.
         assert_eq!(ask(quote, "good", 0), (200, Some(0)));
         assert_eq!(ask(quote, "good", 1), (429, Some(0)));
         assert_eq!(ask(quote, "poor", 1), (429, Some(0)));
@@ -563,7 +561,7 @@ mod tests {
         assert_eq!(ask(a, "good", 1), (200, Some(1)));
         assert_eq!(ask(b, "good", 1), (200, Some(0)));
         assert_eq!(ask(a, "good", 1), (429, Some(0)));
-        // What no share names is everything else.
+        // A bucket without a share of its own counts in the common share.
         assert_eq!(ask(keyed(None, "c", false), "good", 1), (200, Some(2)));
         assert_eq!(ask(Access::Counted, "good", 1), (200, Some(1)));
         assert_eq!(ask(Access::Open, "good", 1), (200, None));

@@ -1,7 +1,6 @@
-//! Bodies. Those of requests are whole, within their limits, and never more of them in memory than there is
-//! room for: bytes count when they have arrived, so that a sender who is slow holds only what it has sent.
-//! Those of answers are whole, too, or come as they happen, or are none because the connection becomes a
-//! WebSocket.
+//! Bodies of requests and answers. A request body is read into memory as a whole, within its limits and within the
+//! listener's memory budget. Bytes count against the budget when they arrive, so a slow sender holds only what it has
+//! sent. An answer's body is bytes, a stream, or an upgrade to a WebSocket.
 
 use std::fmt;
 
@@ -13,16 +12,16 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{ApiError, socket::Upgrade, surface::Limits};
 
-/// How much of a body too large is still read, so that its sender gets to see the answer.
+/// Bytes of an oversized body that the server still reads, so that its sender receives the answer.
 const DRAINED: usize = 8 << 20;
 
-/// The memory for bodies of one listener.
+/// The memory budget for request bodies of one listener.
 pub struct Bodies {
     room: Semaphore,
     limits: Limits,
 }
 
-/// A whole body, or none; the room that it takes is free again when this is dropped.
+/// A request body; dropping it returns its bytes to the budget.
 #[derive(Default)]
 pub struct Held<'a> {
     pub bytes: Bytes,
@@ -37,30 +36,30 @@ impl Bodies {
         }
     }
 
-    /// All of `body`: 413 above the limit, 408 when it takes too long, 503 when there is no room.
+    /// Reads all of `body`. Errors: 413 above the limit, 408 when it takes too long, 503 when the budget is used up.
     pub async fn read(&self, body: Incoming) -> Result<Held<'_>, ApiError> {
         let reading = async {
-            let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-            if told > self.limits.body {
-                drain(body, told).await;
+            let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+            if declared > self.limits.body {
+                drain(body, declared).await;
                 return Err(ApiError::BodyTooLarge);
             }
-            self.whole(body).await
+            self.collect(body).await
         };
         tokio::time::timeout(self.limits.body_time, reading)
             .await
             .unwrap_or(Err(ApiError::SlowBody))
     }
 
-    async fn whole(&self, mut body: Incoming) -> Result<Held<'_>, ApiError> {
-        let mut whole = BytesMut::new();
+    async fn collect(&self, mut body: Incoming) -> Result<Held<'_>, ApiError> {
+        let mut collected = BytesMut::new();
         let mut room: Option<SemaphorePermit<'_>> = None;
         while let Some(frame) = body.frame().await {
             let cut = |_| ApiError::refused("INVALID_BODY", "The body is cut short");
             let Ok(data) = frame.map_err(cut)?.into_data() else {
                 continue;
             };
-            if whole.len() + data.len() > self.limits.body {
+            if collected.len() + data.len() > self.limits.body {
                 return Err(ApiError::BodyTooLarge);
             }
             let more = self.take(data.len())?;
@@ -68,10 +67,10 @@ impl Bodies {
                 Some(room) => room.merge(more),
                 None => room = Some(more),
             }
-            whole.extend_from_slice(&data);
+            collected.extend_from_slice(&data);
         }
         Ok(Held {
-            bytes: whole.freeze(),
+            bytes: collected.freeze(),
             _room: room,
         })
     }
@@ -83,9 +82,9 @@ impl Bodies {
     }
 }
 
-/// Reads and forgets a body that is not much too large.
-async fn drain(mut body: Incoming, told: usize) {
-    if told > DRAINED {
+/// Reads and discards a body that is at most [`DRAINED`] bytes.
+async fn drain(mut body: Incoming, declared: usize) {
+    if declared > DRAINED {
         return;
     }
     while let Some(Ok(_)) = body.frame().await {}
@@ -94,15 +93,15 @@ async fn drain(mut body: Incoming, told: usize) {
 /// The body of a [`Response`](super::Response).
 pub enum Body {
     Whole(Bytes),
-    /// Sent piece by piece; it ends when the stream does, or with the listener.
+    /// The server sends it piece by piece; it ends when the stream or the listener ends.
     Stream(BoxStream<'static, Bytes>),
-    /// None: behind the head the connection is a WebSocket.
+    /// No body: after the head the connection becomes a WebSocket.
     Upgrade(Upgrade),
 }
 
 impl Body {
-    /// The bytes, if they are all there.
-    pub fn whole(&self) -> Option<&Bytes> {
+    /// The bytes; `None` for a stream or an upgrade.
+    pub fn bytes(&self) -> Option<&Bytes> {
         match self {
             Self::Whole(bytes) => Some(bytes),
             Self::Stream(_) | Self::Upgrade(_) => None,

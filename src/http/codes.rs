@@ -1,5 +1,5 @@
-//! The codes of errors. Each has a row: what happened, what to do, whether to try again. A listener shows
-//! the rows of its surface as pages under [`PATH`], and its description enumerates them.
+//! The error codes. A row says what happened, what to do, and whether to try again. A listener serves the rows of its
+//! surface as pages under [`PATH`]; its API description enumerates them.
 
 use serde::Serialize;
 use utoipa::{
@@ -9,7 +9,7 @@ use utoipa::{
 
 use crate::json::schema::one_of;
 
-/// Where the list of a listener's codes is; a code's own page is behind it.
+/// The path of the list of a listener's codes; the page of one code is below it.
 pub const PATH: &str = "/documentation/errors";
 
 /// Whether the same request may succeed later.
@@ -17,26 +17,26 @@ pub const PATH: &str = "/documentation/errors";
 pub enum Retry {
     Never,
     Later,
-    /// It depends: the answer's `retryable`, or its message, tells.
-    ErrorText,
+    /// Depends on the answer: its `retryable` or its message says so.
+    Varying,
 }
 
 impl Retry {
-    /// For people.
+    /// The text of the code's page.
     pub fn text(self) -> &'static str {
         match self {
             Self::Never => "No: the same request fails again. Change it first.",
             Self::Later => {
                 "Yes, later: the same request may succeed then. Wait longer after every try."
             }
-            Self::ErrorText => {
+            Self::Varying => {
                 "It depends: the answer says whether the same request may succeed later."
             }
         }
     }
 }
 
-/// One code that answers may have.
+/// One error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// Stable, in capitals.
@@ -48,19 +48,19 @@ pub struct Code {
 
 type Text = &'static str;
 
-/// A final one.
+/// A code whose error is final.
 pub const fn never(text: Text, happened: Text, advice: Text) -> Code {
     code(text, Retry::Never, happened, advice)
 }
 
-/// One that time may end.
+/// A code whose error may pass with time.
 pub const fn later(text: Text, happened: Text, advice: Text) -> Code {
     code(text, Retry::Later, happened, advice)
 }
 
-/// One that is final in some answers only.
-pub const fn told(text: Text, happened: Text, advice: Text) -> Code {
-    code(text, Retry::ErrorText, happened, advice)
+/// A code whose error is final in some answers only: the answer says so.
+pub const fn varying(text: Text, happened: Text, advice: Text) -> Code {
+    code(text, Retry::Varying, happened, advice)
 }
 
 const fn code(text: Text, retry: Retry, happened: Text, advice: Text) -> Code {
@@ -72,27 +72,27 @@ const fn code(text: Text, retry: Retry, happened: Text, advice: Text) -> Code {
     }
 }
 
-/// The codes of a surface: lists of them, in the order in which they are shown.
+/// The codes of a surface, in the order of the documentation.
 pub type Codes = &'static [&'static [Code]];
 
-/// The row of `text`, whatever its case.
+/// The row of `text`; ignores case.
 pub fn find(codes: Codes, text: &str) -> Option<&'static Code> {
     let mut all = codes.iter().copied().flatten();
     all.find(|code| code.text.eq_ignore_ascii_case(text))
 }
 
-/// The path of a code's page, on the listener that answered with it.
+/// The path of a code's page on the listener that answered with the code.
 pub fn page(code: &str) -> String {
     format!("{PATH}/{code}")
 }
 
-/// A code in a body. The description enumerates those of its surface.
+/// A code in a body. The API description enumerates the codes of its surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = String)]
 #[serde(transparent)]
 pub struct ErrorCode(pub &'static str);
 
-/// What the description calls [`ErrorCode`].
+/// The name of [`ErrorCode`] in the API description.
 pub const SCHEMA: &str = "ErrorCode";
 
 /// The schema of [`ErrorCode`] on a surface with `codes`.
@@ -101,7 +101,7 @@ pub fn schema(codes: Codes) -> RefOr<Schema> {
     one_of(&format!("Stable. What each means: {PATH}"), texts)
 }
 
-/// Those of the server itself, which every surface may answer with.
+/// The codes of the server itself; every surface may answer with them.
 pub const SERVER: &[Code] = &[
     never(
         "ROUTE_NOT_FOUND",
@@ -230,7 +230,7 @@ pub const SERVER: &[Code] = &[
     ),
 ];
 
-/// Those of the server itself as the oracle's callers know them ([`super::plain`]).
+/// The codes of the server itself on the oracle's surface ([`super::plain`]).
 pub const PLAIN: &[Code] = &[
     never(
         "FST_ERR_CTP_INVALID_MEDIA_TYPE",

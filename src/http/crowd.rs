@@ -1,6 +1,6 @@
-//! How many of something each address has at one time: connections, requests, sockets, and how much it says
-//! over its sockets. What one caller has at hand is an address, or of IPv6 a /64; whoever has a /48 has 65,536 of
-//! those and gets a few times as much, not all there is. Memory: an entry for each address that has something.
+//! Limits per client address: connections, requests and sockets at one time, and messages over sockets. A caller is
+//! an IPv4 address or an IPv6 /64. A holder of a /48 has 65,536 of those, so the /48 as a whole gets `SITE` times
+//! the limit. Memory: one entry per address that holds something.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -11,22 +11,22 @@ use std::{
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use super::{
-    limit::{Allowance, Caller, Limiter, caller},
+    limit::{Caller, Limiter, Quota, caller},
     locked,
 };
 
-/// Times the share of a /64 that the /48 around it has.
+/// A /48 gets this many times the limit of a /64.
 const SITE: usize = 4;
 
-/// See the module.
+/// Counts what each client address holds at one time and refuses more than the limit.
 #[derive(Debug)]
 pub struct Crowd {
     most: usize,
-    /// By caller (`false`) and by what the caller's connection to the internet comes with (`true`).
+    /// Counts by caller (`false`) and by the caller's [`connection`](Caller::connection) (`true`).
     counts: Mutex<HashMap<(Caller, bool), usize>>,
 }
 
-/// One of them, until it is dropped.
+/// One counted unit of an address; dropping it gives the unit back.
 #[derive(Debug)]
 pub struct Member {
     crowd: Arc<Crowd>,
@@ -34,7 +34,7 @@ pub struct Member {
 }
 
 impl Crowd {
-    /// At most `most` of each address.
+    /// Allows at most `most` units per address.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -42,7 +42,7 @@ impl Crowd {
         })
     }
 
-    /// One more of `address`; `None` when it has as many as it may.
+    /// Counts one more unit of `address`; `None` when the address is at its limit.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Member> {
         let caller = caller(address);
         let mut counts = locked(&self.counts);
@@ -63,7 +63,7 @@ impl Crowd {
     }
 }
 
-/// Where a caller is counted, and up to what.
+/// The counters of a caller with the limit of each.
 fn keys(caller: Caller, most: usize) -> [((Caller, bool), usize); 2] {
     [
         ((caller, false), most),
@@ -85,7 +85,7 @@ impl Drop for Member {
     }
 }
 
-/// What each address says over all its sockets.
+/// Counts the messages that each address sends over all its sockets.
 #[derive(Debug)]
 pub struct Meter {
     windows: Mutex<Limiter<Caller>>,
@@ -93,24 +93,24 @@ pub struct Meter {
 }
 
 impl Meter {
-    pub fn new(each: Allowance) -> Arc<Self> {
+    pub fn new(each: Quota) -> Arc<Self> {
         Arc::new(Self {
             windows: Mutex::new(Limiter::new(each)),
             begun: Instant::now(),
         })
     }
 
-    /// Counts one more message of `caller`; whether it is allowed.
+    /// Counts one message of `caller` and returns whether it is within the limit.
     fn count(&self, caller: Caller) -> bool {
         let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         locked(&self.windows).check(caller, now).allowed
     }
 }
 
-/// The place of one who stays: a stream or a WebSocket.
+/// The permit of a long-lived answer: a stream or a WebSocket.
 pub struct Seat {
     surface: &'static str,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
     member: Member,
     meter: Arc<Meter>,
 }
@@ -118,20 +118,20 @@ pub struct Seat {
 impl Seat {
     pub fn new(
         surface: &'static str,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         member: Member,
         meter: Arc<Meter>,
     ) -> Arc<Self> {
         metrics::gauge!("intentd_http_sockets", "surface" => surface).increment(1.0);
         Arc::new(Self {
             surface,
-            _place: place,
+            _permit: permit,
             member,
             meter,
         })
     }
 
-    /// Counts a message of its peer; whether it may send it.
+    /// Counts a message of the peer and returns whether it is within the limit.
     pub fn hear(&self) -> bool {
         self.meter.count(self.member.caller)
     }
@@ -156,7 +156,7 @@ mod tests {
         assert!(enter("1.2.3.5").is_some());
         drop(first);
         assert!(enter("1.2.3.4").is_some());
-        // Four /64s of one /48 have all that it gets.
+        // Four /64s of one /48 use up its limit.
         let of = |n: u32| enter(&format!("2001:db8:1:{n:x}::{n:x}"));
         let mut held = Vec::new();
         for n in 0..4 {

@@ -1,6 +1,6 @@
-//! Every error that a caller can get, and its only mapping to status and body.
+//! Every error that a caller can get, and its only mapping to a status and a body.
 //!
-//! A 4xx says what to change. A 5xx says nothing of its cause: that goes to the log.
+//! A 4xx says what to change. A 5xx does not reveal its cause: the cause goes to the log.
 
 use hyper::{StatusCode, header::HeaderValue};
 use utoipa::ToSchema;
@@ -8,23 +8,23 @@ use utoipa::ToSchema;
 use super::{codes::Codes, limit::Standing, plain, request::Response, router::Shape};
 use crate::redact;
 
-/// How a surface says no.
+/// How a surface answers errors.
 #[derive(Clone, Copy)]
 pub struct Errors {
-    /// The bytes, after a log line for what is the service's own fault.
+    /// Makes the answer; logs errors of the service itself.
     pub answer: fn(ApiError) -> Response,
-    /// What the description says of them.
+    /// The statuses for the API description.
     pub described: &'static [Described],
-    /// Every code that its answers may have.
+    /// Every code that the surface's answers may have.
     pub codes: Codes,
 }
 
-/// One status that any described route may answer with.
+/// A status that any described route may answer with.
 pub struct Described {
     pub status: &'static str,
     pub meaning: &'static str,
     pub shape: Shape,
-    /// Only routes behind the gate.
+    /// The status applies only to routes behind the gate.
     pub gated: bool,
 }
 
@@ -40,36 +40,36 @@ impl Described {
     }
 }
 
-/// Why a request got no 200.
+/// Why a request was not answered with 200.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// 400, 404, 409 or 410: bad input, or a refusal for a reason of the service's own.
+    /// 400, 404, 409 or 410: invalid input, or a refusal by the service.
     #[error("{code}: {message}")]
     Refused {
         status: StatusCode,
         code: &'static str,
         message: String,
-        /// The same request may succeed later; false where only another one can.
+        /// True when the same request may succeed later; false when only a changed request can.
         retryable: bool,
     },
     /// 401: the route needs a key.
     #[error("unauthorized")]
     Unauthorized,
-    /// 403: the key does not open this; the scope that it lacks.
+    /// 403: the key lacks this scope.
     #[error("the key has no scope {0}")]
     Forbidden(&'static str),
-    /// 404: no such route; on a surface whose paths are exact, or not with this method.
+    /// 404: no such route; on a surface with exact paths also a known path with another method.
     #[error("no route {method}:{path}")]
     NoRoute { method: String, path: String },
-    /// 405: the path is known, with other methods only.
+    /// 405: the path exists, but not with this method.
     #[error("{path} takes {allowed}, not {method}")]
     WrongMethod {
         method: String,
         path: String,
-        /// As the header `allow` lists them.
+        /// The methods as the header `allow` lists them.
         allowed: String,
     },
-    /// 501: the route is known and not served by this version.
+    /// 501: this version does not serve the route.
     #[error("{0} is not served yet")]
     Planned(String),
     /// 408: the body did not arrive in time.
@@ -78,27 +78,27 @@ pub enum ApiError {
     /// 413: the body is above the limit.
     #[error("body too large")]
     BodyTooLarge,
-    /// 415: the body is not JSON by its own account.
+    /// 415: the content type is not JSON.
     #[error("media type {0}")]
     MediaType(String),
-    /// 426: the route is a WebSocket.
+    /// 426: the route takes only WebSocket handshakes.
     #[error("not a WebSocket handshake")]
     UpgradeRequired,
     /// 429: a key or an address has used up its window.
     #[error("rate limit exceeded")]
     RateLimited(Standing),
-    /// 500: a fault of ours. `cause` is logged and never answered.
+    /// 500: a defect of the service. The log gets `cause`; the caller does not.
     #[error("internal: {cause}")]
     Internal { cause: String },
-    /// 503: something that the answer needs is not there now; the same request may succeed later.
-    /// `cause` is logged and never answered.
+    /// 503: something that the answer needs is not available now; the same request may succeed later. The log gets
+    /// `cause`; the caller does not.
     #[error("{code}: {cause}")]
     Unavailable {
         code: &'static str,
         message: &'static str,
         cause: String,
     },
-    /// 504: the answer took longer than a request may take.
+    /// 504: the answer exceeded the deadline of a request.
     #[error("deadline exceeded")]
     Deadline,
 }
@@ -109,17 +109,17 @@ impl ApiError {
         Self::coded(StatusCode::BAD_REQUEST, code, message.into())
     }
 
-    /// 404, as [`Self::refused`]: nothing is known under an id.
+    /// 404, as [`Self::refused`]: the id is unknown.
     pub fn missing(code: &'static str, message: impl Into<String>) -> Self {
         Self::coded(StatusCode::NOT_FOUND, code, message.into())
     }
 
-    /// 409, as [`Self::refused`]: true or not, it contradicts what was said before.
+    /// 409, as [`Self::refused`]: the request contradicts an earlier one.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::coded(StatusCode::CONFLICT, code, message.into())
     }
 
-    /// 410, as [`Self::refused`]: it was here, and is not kept any more.
+    /// 410, as [`Self::refused`]: the resource existed and is not kept any more.
     pub fn gone(code: &'static str, message: impl Into<String>) -> Self {
         Self::coded(StatusCode::GONE, code, message.into())
     }
@@ -133,7 +133,7 @@ impl ApiError {
         }
     }
 
-    /// A refusal of which a later try of the same request may succeed, or not.
+    /// Sets whether the same request may succeed later.
     #[must_use]
     pub fn or_later(mut self, later: bool) -> Self {
         if let Self::Refused { retryable, .. } = &mut self {
@@ -142,7 +142,7 @@ impl ApiError {
         self
     }
 
-    /// 503; `message` must not tell anything about the inside.
+    /// 503; `message` must not reveal internals.
     pub fn unavailable(
         code: &'static str,
         message: &'static str,
@@ -155,19 +155,19 @@ impl ApiError {
         }
     }
 
-    /// 503 for a request too many.
+    /// 503 for a request above the limit of concurrent requests.
     pub(super) fn overloaded(cause: impl std::fmt::Display) -> Self {
         Self::unavailable("OVERLOADED", "Too many requests are being answered", cause)
     }
 
-    /// 500.
+    /// 500 with `cause` for the log.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         Self::Internal {
             cause: cause.to_string(),
         }
     }
 
-    /// Whether the same request may succeed later, as every answer says.
+    /// Whether the same request may succeed later: the `retryable` of answers.
     pub fn retryable(&self) -> bool {
         match self {
             Self::Refused { retryable, .. } => *retryable,
@@ -181,12 +181,12 @@ impl ApiError {
         }
     }
 
-    /// The status of the answer.
+    /// The HTTP status of the answer.
     pub fn status(&self) -> StatusCode {
-        self.told().status
+        self.text().status
     }
 
-    /// The answer, after a log line for what is the service's own fault.
+    /// Makes the answer; logs errors of the service itself.
     pub fn into_response(self) -> Response {
         self.log();
         let mut response = match plain::body(&self) {
@@ -222,9 +222,9 @@ impl ApiError {
         }
     }
 
-    /// What a caller is told, for surfaces with bodies of their own.
-    pub fn told(&self) -> ErrorText {
-        let told = |status, code, message: &str| (status, code, message.to_owned());
+    /// Status, code and message for the caller, for surfaces with bodies of their own.
+    pub fn text(&self) -> ErrorText {
+        let text = |status, code, message: &str| (status, code, message.to_owned());
         let (status, code, message) = match self {
             Self::Refused {
                 status,
@@ -232,17 +232,17 @@ impl ApiError {
                 message,
                 ..
             } => (status.as_u16(), *code, message.clone()),
-            Self::Unavailable { code, message, .. } => told(503, *code, message),
-            Self::Unauthorized => told(401, "UNAUTHORIZED", "A known x-api-key is required"),
+            Self::Unavailable { code, message, .. } => text(503, *code, message),
+            Self::Unauthorized => text(401, "UNAUTHORIZED", "A known x-api-key is required"),
             Self::Forbidden(scope) => {
                 let message = format!("The key does not have the scope {scope}");
                 (403, "FORBIDDEN", message)
             }
             Self::UpgradeRequired => {
                 let message = "This is a WebSocket: a handshake is expected";
-                told(426, "UPGRADE_REQUIRED", message)
+                text(426, "UPGRADE_REQUIRED", message)
             }
-            Self::RateLimited(_) => told(429, "RATE_LIMITED", "Too many requests"),
+            Self::RateLimited(_) => text(429, "RATE_LIMITED", "Too many requests"),
             Self::NoRoute { method, path } => {
                 let message = format!("Route {method}:{path} not found");
                 (404, "ROUTE_NOT_FOUND", message)
@@ -253,10 +253,10 @@ impl ApiError {
                 let message = format!("Unsupported Media Type: {given}");
                 (415, "UNSUPPORTED_MEDIA_TYPE", message)
             }
-            Self::BodyTooLarge => told(413, "BODY_TOO_LARGE", "Request body is too large"),
-            Self::SlowBody => told(408, "REQUEST_TIMEOUT", "The body did not arrive in time"),
-            Self::Internal { .. } => told(500, "UNKNOWN_ERROR", "Something went wrong"),
-            Self::Deadline => told(504, "REQUEST_TIMED_OUT", "The request took too long"),
+            Self::BodyTooLarge => text(413, "BODY_TOO_LARGE", "Request body is too large"),
+            Self::SlowBody => text(408, "REQUEST_TIMEOUT", "The body did not arrive in time"),
+            Self::Internal { .. } => text(500, "UNKNOWN_ERROR", "Something went wrong"),
+            Self::Deadline => text(504, "REQUEST_TIMED_OUT", "The request took too long"),
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         ErrorText {
@@ -267,13 +267,13 @@ impl ApiError {
     }
 }
 
-/// See [`ApiError::told`].
+/// What a caller learns of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorText {
     pub status: StatusCode,
-    /// Stable, in capitals.
+    /// Stable code, in capitals.
     pub code: &'static str,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 

@@ -1,5 +1,5 @@
-//! The client of a request that comes through proxies. A header counts as far as the operator's proxies wrote
-//! it; what anybody else wrote counts for nothing.
+//! The client address of a request that comes through proxies. Only what the operator's own proxies wrote into a
+//! header counts.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use ipnet::IpNet;
 const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The one header that the proxies write. A proxy lets the other one through as the caller wrote it.
+/// The header that the proxies write. A proxy passes the other header on as the caller wrote it, so it is ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// RFC 7239.
@@ -18,17 +18,17 @@ pub enum ForwardedHeader {
     XForwardedFor,
 }
 
-/// The operator's proxies; by default none.
+/// The operator's proxies; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
     pub networks: Vec<IpNet>,
-    /// How many of them stand in a row, at most.
+    /// The most proxies in a row.
     pub hops: usize,
-    pub told: ForwardedHeader,
+    pub header: ForwardedHeader,
 }
 
 impl Proxies {
-    /// Whether `address` is one of them.
+    /// Whether `address` belongs to one of the proxies.
     pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks
@@ -36,8 +36,8 @@ impl Proxies {
             .any(|network| network.contains(&address))
     }
 
-    /// The first address, from us towards the caller, that is not a proxy of the operator's. What that address
-    /// wrote counts for nothing. A hop without an address ends the search: its proxy is the client.
+    /// The first address, counted from this server towards the caller, that is not one of the proxies; what that
+    /// address wrote is ignored. At a hop without an address the search ends: the client is the proxy that wrote it.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         let mut hops = 0;
@@ -52,18 +52,18 @@ impl Proxies {
         client
     }
 
-    /// Whom each proxy says that it was asked by, the nearest last; `None` for what is no address.
+    /// The address that each proxy names as its client, the nearest last; `None` for an entry that is no address.
     fn chain(&self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
         if self.networks.is_empty() {
             return Vec::new();
         }
-        let name = match self.told {
+        let name = match self.header {
             ForwardedHeader::Forwarded => FORWARDED,
             ForwardedHeader::XForwardedFor => X_FORWARDED_FOR,
         };
         let lines = headers.get_all(name);
         let lines = lines.iter().map(|line| line.to_str().unwrap_or("?"));
-        match self.told {
+        match self.header {
             ForwardedHeader::XForwardedFor => lines
                 .flat_map(|line| line.split(',').map(address))
                 .collect(),
@@ -80,7 +80,7 @@ fn elements(line: &str) -> Vec<Option<IpAddr>> {
     read.collect()
 }
 
-/// As proxies write them: bare, in brackets, or with a port.
+/// Parses an address as proxies write it: bare, in brackets, or with a port.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.trim_start_matches('[').trim_end_matches(']');
@@ -93,11 +93,11 @@ fn address(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn proxies(told: ForwardedHeader, hops: usize) -> Proxies {
+    fn proxies(header: ForwardedHeader, hops: usize) -> Proxies {
         Proxies {
             networks: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
             hops,
-            told,
+            header,
         }
     }
 
@@ -113,10 +113,10 @@ mod tests {
     fn the_nearest_stranger_is_the_caller() {
         let one = proxies(ForwardedHeader::XForwardedFor, usize::MAX);
         for (peer, line, expected) in [
-            // Nobody's word but the proxies' counts.
+            // Only the proxies' headers count.
             ("9.9.9.9", "1.1.1.1", "9.9.9.9"),
             ("10.0.0.1", "1.1.1.1", "1.1.1.1"),
-            // What the caller wrote itself stands left of what the proxy says of it.
+            // The caller's own entry is to the left of the proxy's.
             ("10.0.0.1", "6.6.6.6, 1.1.1.1", "1.1.1.1"),
             ("10.0.0.1", "6.6.6.6,10.0.0.3, 1.1.1.1", "1.1.1.1"),
             ("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2", "1.1.1.1"),
@@ -124,7 +124,7 @@ mod tests {
             ("10.0.0.1", "[2001:db8::1]:5000", "2001:db8::1"),
             ("::ffff:10.0.0.1", "::ffff:1.1.1.1", "1.1.1.1"),
             ("fd00::1", "2001:db8::1", "2001:db8::1"),
-            // What is no address ends the walk at the proxy that wrote it.
+            // At an entry that is no address, the client is the proxy that wrote it.
             ("10.0.0.1", "1.1.1.1, unknown", "10.0.0.1"),
             ("10.0.0.1", "", "10.0.0.1"),
         ] {

@@ -1,6 +1,6 @@
-//! Where HTTP/1.1 requests begin and end in the bytes of a connection, to see two things that the
-//! HTTP library settles silently: a length told twice (Content-Length with Transfer-Encoding), and a
-//! head that began and does not end. Pure; it holds back no byte and keeps less than a line.
+//! Finds where HTTP/1.1 requests begin and end in the bytes of a connection. It detects two things that the HTTP
+//! library does not report: an ambiguous length (Content-Length with Transfer-Encoding) and a head that does not end.
+//! Pure; it holds back no byte and keeps less than a line.
 
 use hyper::{
     HeaderMap,
@@ -9,12 +9,12 @@ use hyper::{
 
 use super::{ApiError, auth::KEY};
 
-/// Fields that decide something here and therefore may stand only once.
+/// Header fields that may occur only once, because the server decides something by them.
 const SINGLE: [HeaderName; 5] = [HOST, CONTENT_TYPE, CONTENT_LENGTH, AUTHORIZATION, KEY];
-/// Longest start of a header line that is kept; names and lengths of interest are shorter.
+/// Bytes of a header line that are kept; the names and lengths of interest are shorter.
 const LINE: usize = 128;
 
-/// Follows one connection from its first byte.
+/// Follows the bytes of one connection from the first.
 #[derive(Debug, Default)]
 pub struct Framing {
     state: State,
@@ -24,9 +24,9 @@ pub struct Framing {
 #[derive(Debug)]
 enum State {
     Head(Head),
-    /// That many bytes of a body are still to come.
+    /// This many bytes of a body are still to come.
     Body(u64),
-    /// HTTP/2, or a chunked body (the service closes after it), or nothing that hyper will accept.
+    /// HTTP/2, a chunked body (the service closes the connection after it), or bytes that hyper refuses.
     Opaque,
 }
 
@@ -46,7 +46,7 @@ impl Default for State {
 }
 
 impl Framing {
-    /// The next bytes that the peer sent.
+    /// Takes the next bytes that the peer sent.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let taken = match &mut self.state {
@@ -71,7 +71,7 @@ impl Framing {
         }
     }
 
-    /// Whether some request so far told its length twice, or in a way that is not plain.
+    /// Whether a request so far declared its length twice, or in an unusual form.
     pub fn ambiguous(&self) -> bool {
         self.ambiguous
     }
@@ -108,13 +108,13 @@ impl Framing {
 }
 
 impl Head {
-    /// How many bytes were taken, and whether they ended a line.
+    /// Returns how many bytes were taken and whether they ended a line.
     fn feed(&mut self, bytes: &[u8]) -> (usize, bool) {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let piece = &bytes[..end.unwrap_or(bytes.len())];
         let room = LINE.saturating_sub(self.line.len());
         self.line.extend_from_slice(&piece[..piece.len().min(room)]);
-        // A line cut at LINE may lose its final CR, never its name.
+        // A line cut at LINE may lose its final CR, but not its name.
         (piece.len() + usize::from(end.is_some()), end.is_some())
     }
 
@@ -139,7 +139,7 @@ impl Head {
     }
 }
 
-/// 400 for a request that two readers could understand differently.
+/// Answers 400 to a request that two HTTP readers could understand differently.
 pub fn single_meaning(ambiguous: bool, headers: &HeaderMap) -> Result<(), ApiError> {
     if ambiguous {
         let message = "Content-Length and Transfer-Encoding in one request";
@@ -164,7 +164,7 @@ mod tests {
     const CLEAN: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody";
     const CHUNKED: &str = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
 
-    /// Bytes → (ambiguous, inside a head), fed whole and byte by byte.
+    /// Bytes → (ambiguous, inside a head), fed at once and byte by byte.
     #[test]
     fn framing_table() {
         let both = "POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -194,11 +194,11 @@ mod tests {
             ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", false, false),
         ];
         for (bytes, ambiguous, inside) in cases {
-            let mut whole = Framing::default();
-            whole.feed(bytes.as_bytes());
+            let mut at_once = Framing::default();
+            at_once.feed(bytes.as_bytes());
             let mut single = Framing::default();
             bytes.bytes().for_each(|byte| single.feed(&[byte]));
-            for framing in [whole, single] {
+            for framing in [at_once, single] {
                 assert_eq!(framing.ambiguous(), *ambiguous, "{bytes:?}");
                 assert_eq!(framing.inside_head(), *inside, "{bytes:?}");
             }
@@ -206,18 +206,18 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// However the bytes arrive, the same is seen in them.
+        /// The result does not depend on how the bytes are split.
         #[test]
         fn pieces_do_not_matter(
             bytes in "(POST|x|\\r\\n|\\n|: |content-length|transfer-encoding|[0-9]|\\PC){0,60}",
             piece in 1_usize..20,
         ) {
-            let mut whole = Framing::default();
-            whole.feed(bytes.as_bytes());
+            let mut at_once = Framing::default();
+            at_once.feed(bytes.as_bytes());
             let mut pieces = Framing::default();
             bytes.as_bytes().chunks(piece).for_each(|chunk| pieces.feed(chunk));
-            proptest::prop_assert_eq!(whole.ambiguous(), pieces.ambiguous());
-            proptest::prop_assert_eq!(whole.inside_head(), pieces.inside_head());
+            proptest::prop_assert_eq!(at_once.ambiguous(), pieces.ambiguous());
+            proptest::prop_assert_eq!(at_once.inside_head(), pieces.inside_head());
         }
     }
 }

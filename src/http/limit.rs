@@ -1,5 +1,5 @@
-//! Fixed window per caller. Time is an argument, in milliseconds of any clock that never goes back;
-//! memory is bounded whatever the number of callers.
+//! A fixed-window rate limit per caller. Time is an argument, in milliseconds of any monotonic clock. Memory is
+//! bounded for any number of callers.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -10,27 +10,27 @@ use std::{
     sync::Arc,
 };
 
-/// Windows of a table; all callers beyond share one more, so that memory stays bounded and a flood of addresses
-/// cannot lift the limit.
+/// The most windows of a table; all other callers share one more window, so that memory stays bounded and a flood of
+/// addresses cannot lift the limit.
 const CALLERS: usize = 65_536;
-/// With so many windows left, those that were charged ahead of time are forgotten too.
+/// From this many remaining windows on, [`Table::make_room`] also drops those that were charged ahead of time.
 const MANY: usize = CALLERS / 8;
-/// Callers of one /48 with a window of their own; its others share the /48's, so that nobody fills the table
-/// with the addresses of one connection to the internet.
+/// The most callers of one /48 with a window of their own; its other callers share the window of the /48, so that one
+/// internet connection cannot fill the table with its addresses.
 const OF_A_SITE: usize = 256;
-/// The same for a /32, which is what an operator of networks has, the windows of its sites among them.
+/// The same for a /32, the size of a network operator's allocation; the windows of its /48s count towards it.
 const OF_AN_OPERATOR: usize = 4_096;
-/// Milliseconds beyond now that what is heavy takes at most, or else one window.
+/// The most milliseconds beyond now that a heavy request may charge ahead; at least one window.
 const AHEAD: u64 = 60_000;
 
-/// Requests that a caller may make in a window.
+/// The requests that a caller may make in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowance {
+pub struct Quota {
     pub max: u32,
     pub window_ms: u64,
 }
 
-/// Where a caller stands after a request.
+/// A caller's state after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub allowed: bool,
@@ -41,7 +41,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// What `x-ratelimit-reset` and `retry-after` say.
+    /// The value of `x-ratelimit-reset` and `retry-after`, in seconds.
     pub fn reset_seconds(&self) -> u64 {
         self.reset_ms.div_ceil(1000)
     }
@@ -53,9 +53,10 @@ struct Window {
     count: u32,
 }
 
-/// Who has a window.
+/// What a window belongs to.
 pub trait Key: Eq + Hash + Clone {
-    /// The wider key around it, and how many of that one's may have a window of their own: the others share its.
+    /// The wider key around this one (its site), and how many keys of the site may have a window of their own; the
+    /// others share the site's window.
     fn site(&self) -> Option<(Self, usize)> {
         None
     }
@@ -68,31 +69,32 @@ fn sites<K: Key>(key: &K) -> impl Iterator<Item = (K, usize)> + use<K> {
     successors(key.site(), |(site, _)| site.site())
 }
 
-/// One window per key (rate_limiter.json in the known answers is the truth).
+/// One window per key (rate_limiter.json of the known answers is normative).
 #[derive(Debug)]
 pub struct Limiter<K> {
-    allowance: Allowance,
-    /// Of keys without a site: IPv4 addresses and names.
+    quota: Quota,
+    /// Windows of keys without a site: IPv4 addresses and names.
     single: Table<K>,
-    /// Of keys with one (IPv6), whose holders have many others at hand: they take no place of those without.
+    /// Windows of keys with a site (IPv6). A holder of such keys has many, so they have a table of their own and
+    /// cannot displace the others.
     sited: Table<K>,
 }
 
 #[derive(Debug)]
 struct Table<K> {
     windows: HashMap<K, Window>,
-    /// How many windows there are of each site.
+    /// The number of windows of each site.
     sites: HashMap<K, usize>,
-    /// Whoever has no room for one.
+    /// The shared window of all keys beyond [`CALLERS`].
     others: Window,
-    /// When ended windows were last forgotten.
+    /// When [`Self::make_room`] last ran.
     purged: u64,
 }
 
-/// For keys with allowances of their own, of up to a minute each.
+/// For keys with quotas of their own, with windows of up to a minute.
 impl<K: Key> Default for Limiter<K> {
     fn default() -> Self {
-        Self::new(Allowance {
+        Self::new(Quota {
             max: 0,
             window_ms: 60_000,
         })
@@ -100,39 +102,39 @@ impl<K: Key> Default for Limiter<K> {
 }
 
 impl<K: Key> Limiter<K> {
-    pub fn new(allowance: Allowance) -> Self {
+    pub fn new(quota: Quota) -> Self {
         Self {
-            allowance,
+            quota,
             single: Table::default(),
             sited: Table::default(),
         }
     }
 
-    /// Counts a request of `key` at `now`.
+    /// Counts one request of `key` at `now`.
     pub fn check(&mut self, key: K, now: u64) -> Standing {
-        self.count(key, self.allowance, now)
+        self.count(key, self.quota, now)
     }
 
-    /// As [`Self::check`], with an allowance of the key's own.
-    pub fn count(&mut self, key: K, allowance: Allowance, now: u64) -> Standing {
-        self.window(key, now).count_one(allowance, now)
+    /// As [`Self::check`], with the key's own quota.
+    pub fn count(&mut self, key: K, quota: Quota, now: u64) -> Standing {
+        self.window(key, now).count_one(quota, now)
     }
 
-    /// Counts `more` for a request that was let in already. What goes beyond the window's allowance takes
-    /// those of the next windows, a minute at most.
-    pub fn charge(&mut self, key: K, allowance: Allowance, more: u32, now: u64) -> Standing {
-        self.window(key, now).charge(allowance, more, now)
+    /// Counts `more` requests for one that was already admitted. What exceeds the window's quota is taken from
+    /// the next windows, up to `AHEAD`.
+    pub fn charge(&mut self, key: K, quota: Quota, more: u32, now: u64) -> Standing {
+        self.window(key, now).charge(quota, more, now)
     }
 
-    /// Counts `more` for a request that was let in already, where the window has room for all of it, and else
-    /// nothing. What no window has room for is let in, and counted as [`Self::charge`] does.
-    pub fn take(&mut self, key: K, allowance: Allowance, more: u32, now: u64) -> Standing {
+    /// Counts `more` requests for one that was already admitted if the window has room for all of them, else none. An
+    /// amount above a whole window is allowed and counted as [`Self::charge`] does.
+    pub fn take(&mut self, key: K, quota: Quota, more: u32, now: u64) -> Standing {
         let window = self.window(key, now);
-        match more < allowance.max {
-            true => window.take(allowance, more, now),
+        match more < quota.max {
+            true => window.take(quota, more, now),
             false => Standing {
                 allowed: true,
-                ..window.charge(allowance, more, now)
+                ..window.charge(quota, more, now)
             },
         }
     }
@@ -142,7 +144,7 @@ impl<K: Key> Limiter<K> {
             Some(_) => &mut self.sited,
             None => &mut self.single,
         };
-        table.window(key, self.allowance.window_ms, now)
+        table.window(key, self.quota.window_ms, now)
     }
 }
 
@@ -158,7 +160,7 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: Key> Table<K> {
-    /// The window that `key` counts in; `length` of a window in milliseconds.
+    /// The window that `key` counts in; `length` is in milliseconds.
     fn window(&mut self, key: K, length: u64, now: u64) -> &mut Window {
         let key = self.seat(key, length, now);
         let full = self.windows.len() >= CALLERS;
@@ -177,7 +179,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// Whose window `key` counts in: its own, or that of the narrowest site that has one, or room for it.
+    /// The key whose window `key` counts in: its own, or that of the narrowest site that has a window or is not full.
     fn seat(&mut self, key: K, length: u64, now: u64) -> K {
         if self.windows.contains_key(&key) {
             return key;
@@ -196,9 +198,8 @@ impl<K: Key> Table<K> {
         })
     }
 
-    /// Forgets ended windows, and those of callers who asked once and not again for a quarter of a window; where
-    /// many are left, what was charged ahead, too: nobody keeps the table full with a request each, or a few
-    /// heavy ones.
+    /// Drops ended windows, and windows of callers with one request whose last quarter of a window had none. If many
+    /// windows remain, it also drops those charged ahead, so that nobody can keep the table full with a few requests.
     fn make_room(&mut self, length: u64, now: u64) {
         let pause = length / 4;
         if now < self.purged.saturating_add(pause) {
@@ -224,60 +225,61 @@ impl Window {
         now >= self.start.saturating_add(length)
     }
 
-    fn count_one(&mut self, allowance: Allowance, now: u64) -> Standing {
-        if self.ended(allowance.window_ms, now) {
+    fn count_one(&mut self, quota: Quota, now: u64) -> Standing {
+        if self.ended(quota.window_ms, now) {
             *self = Window {
                 start: now,
                 count: 0,
             };
         }
         self.count = self.count.saturating_add(1);
-        self.standing(allowance, now)
+        self.standing(quota, now)
     }
 
-    fn charge(&mut self, allowance: Allowance, more: u32, now: u64) -> Standing {
-        let whole = |count: u32| count.saturating_sub(1).checked_div(allowance.max);
-        let before = whole(self.count).unwrap_or_default();
+    fn charge(&mut self, quota: Quota, more: u32, now: u64) -> Standing {
+        let full_windows = |count: u32| count.saturating_sub(1).checked_div(quota.max);
+        let before = full_windows(self.count).unwrap_or_default();
         self.count = self.count.saturating_add(more);
-        let beyond = whole(self.count).unwrap_or_default() - before;
-        let longer = allowance.window_ms.saturating_mul(beyond.into());
-        let most = now.saturating_add(AHEAD.max(allowance.window_ms));
+        let beyond = full_windows(self.count).unwrap_or_default() - before;
+        let longer = quota.window_ms.saturating_mul(beyond.into());
+        let most = now.saturating_add(AHEAD.max(quota.window_ms));
         self.start = self.start.saturating_add(longer).min(most.max(self.start));
-        self.standing(allowance, now)
+        self.standing(quota, now)
     }
 
-    fn take(&mut self, allowance: Allowance, more: u32, now: u64) -> Standing {
+    fn take(&mut self, quota: Quota, more: u32, now: u64) -> Standing {
         let after = self.count.saturating_add(more);
-        let room = after <= allowance.max;
+        let room = after <= quota.max;
         if room {
             self.count = after;
         }
         Standing {
             allowed: room,
-            ..self.standing(allowance, now)
+            ..self.standing(quota, now)
         }
     }
 
-    fn standing(&self, allowance: Allowance, now: u64) -> Standing {
+    fn standing(&self, quota: Quota, now: u64) -> Standing {
         Standing {
-            allowed: self.count <= allowance.max,
-            limit: allowance.max,
-            remaining: allowance.max.saturating_sub(self.count),
-            reset_ms: (self.start.saturating_add(allowance.window_ms)).saturating_sub(now),
+            allowed: self.count <= quota.max,
+            limit: quota.max,
+            remaining: quota.max.saturating_sub(self.count),
+            reset_ms: (self.start.saturating_add(quota.window_ms)).saturating_sub(now),
         }
     }
 }
 
-/// Whom a socket address counts for: itself, for IPv6 its /64, which is what one caller has at hand.
+/// The caller that a socket address counts for: the IPv4 address, or the /64 of an IPv6 address, since one caller has
+/// a whole /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
-    /// Zero beyond `bits`.
+    /// The address; zero beyond `bits`.
     prefix: Ipv6Addr,
-    /// 128 for an IPv4 address.
+    /// The length of the prefix; 128 for an IPv4 address.
     bits: u8,
 }
 
-/// See [`Caller`].
+/// The [`Caller`] of an address; an IPv4-mapped address counts as IPv4.
 pub fn caller(address: IpAddr) -> Caller {
     match address.to_canonical() {
         IpAddr::V6(v6) => Caller::of(v6, 64),
@@ -292,7 +294,7 @@ impl Caller {
         Self { prefix, bits }
     }
 
-    /// What one connection to the internet comes with: for IPv6 a /48, else the address.
+    /// The prefix of one internet connection: a /48 for IPv6, else the address.
     pub fn connection(self) -> Self {
         match self.bits {
             64 => Self::of(self.prefix, 48),
@@ -317,7 +319,7 @@ impl Key for Caller {
     }
 }
 
-/// What a known key is called in logs; never the key.
+/// The name of a known key in logs; it never contains the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyLabel(Arc<str>);
 
@@ -337,16 +339,16 @@ impl fmt::Display for KeyLabel {
     }
 }
 
-/// Whose requests are counted together.
+/// The unit whose requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// An address without a key of its own.
+    /// A caller without a key.
     Address(Caller),
     Key(KeyLabel),
 }
 
 impl Subject {
-    /// Whom `address` counts for.
+    /// The subject of a caller without a key at `address`.
     pub fn of(address: IpAddr) -> Self {
         Self::Address(caller(address))
     }
@@ -364,7 +366,7 @@ impl Key for Subject {
     }
 }
 
-/// In one bucket of several.
+/// A key within one of several counters.
 impl<K: Key> Key for (K, &'static str) {
     fn site(&self) -> Option<(Self, usize)> {
         let (site, most) = self.0.site()?;
@@ -376,7 +378,7 @@ impl<K: Key> Key for (K, &'static str) {
 mod tests {
     use super::*;
 
-    const TWO: Allowance = Allowance {
+    const TWO: Quota = Quota {
         max: 2,
         window_ms: 1000,
     };
@@ -399,9 +401,9 @@ mod tests {
         assert_eq!((standing.remaining, standing.reset_ms), (0, 4_000));
         let seen = [1, 999, 2_000, 3_999, 4_000].map(|now| limiter.check("a", now).allowed);
         assert_eq!(seen, [false, false, false, false, true]);
-        // What is refused makes nothing longer, and others have their own.
+        // Refused requests do not extend the window, and other keys have their own.
         assert!(limiter.check("b", 1).allowed);
-        // What fits into its window changes nothing after it.
+        // A charge that fits into its window does not affect the next one.
         let standing = limiter.charge("b", TWO, 1, 1);
         assert_eq!((standing.remaining, standing.reset_ms), (0, 1_000));
         assert!(limiter.check("b", 1_001).allowed);
@@ -409,7 +411,7 @@ mod tests {
 
     #[test]
     fn what_is_dear_is_counted_whole_or_not_at_all() {
-        let five = Allowance { max: 5, ..TWO };
+        let five = Quota { max: 5, ..TWO };
         let mut limiter = Limiter::new(five);
         let mut ask = |more, now| {
             assert!(limiter.check("a", now).allowed);
@@ -417,10 +419,10 @@ mod tests {
             (standing.allowed, standing.remaining, standing.reset_ms)
         };
         assert_eq!(ask(2, 0), (true, 2, 1_000));
-        // The request itself is counted, and no window is longer for what was refused.
+        // The request itself counts; refused charges do not extend the window.
         assert_eq!(ask(2, 100), (false, 1, 900));
         assert_eq!(ask(0, 200), (true, 0, 800));
-        // Five fit into a window of five, six into none: they take the next one, too.
+        // Five fit into a window of five; six do not fit into any and also take the next window.
         assert_eq!(ask(4, 1_000), (true, 0, 1_000));
         assert_eq!(ask(5, 2_000), (true, 0, 2_000));
         let seen = [3_999, 4_000].map(|now| limiter.check("a", now).allowed);
@@ -437,8 +439,8 @@ mod tests {
         }
         let seen = [60_999, 61_000].map(|now| limiter.check("a", now).allowed);
         assert_eq!(seen, [false, true]);
-        // Or one window, where that is longer.
-        let hour = Allowance {
+        // At least one window, where that is longer.
+        let hour = Quota {
             max: 2,
             window_ms: 3_600_000,
         };
@@ -484,12 +486,12 @@ mod tests {
             limiter.check(of(n), 5000);
         }
         assert_eq!(limiter.sited.windows.len(), OF_A_SITE + 1);
-        // Those that came first have windows of their own, the others are one caller.
+        // The first callers have windows of their own; the others count as one caller.
         assert!(limiter.check(of(3), 5000).allowed);
         assert!(!limiter.check(of(60_000), 5000).allowed);
         let neighbour = caller("2001:db8:8::1".parse().unwrap());
         assert!(limiter.check(neighbour, 5000).allowed);
-        // A site that was crowded once is not for ever.
+        // A crowded site recovers.
         assert!(limiter.check(of(60_000), 6000).allowed);
         assert!(limiter.sited.windows.len() <= 2);
     }
@@ -497,7 +499,7 @@ mod tests {
     #[test]
     fn an_operators_addresses_fill_no_table() {
         let mut limiter = Limiter::new(TWO);
-        // A /40: 256 sites, of each as many networks as have windows of their own.
+        // A /40: 256 sites, each with as many networks as may have windows of their own.
         for n in 0..65_536_u32 {
             let (site, network) = (n / 256, n % 256);
             let text = format!("2001:db8:{site:x}:{network:x}::1");
@@ -510,7 +512,7 @@ mod tests {
             let who = (caller(text.parse().unwrap()), "quotes");
             limiter.check(who, 5_000).allowed
         };
-        // Who comes anew from elsewhere has a window of his own; the operator's others are one caller.
+        // A new caller from elsewhere has a window of its own; the operator's other networks count as one caller.
         for (fresh, times) in [
             ("192.0.2.1", 2),
             ("2001:db9::1", 2),
@@ -519,7 +521,7 @@ mod tests {
             assert_eq!((0..3).filter(|_| allowed(fresh)).count(), times, "{fresh}");
         }
         assert!(allowed("2001:db8:0:3::1"), "it was there before");
-        // However many operators there are, IPv4 has a table of its own.
+        // IPv4 has a table of its own, whatever the number of IPv6 operators.
         for n in 0..CALLERS {
             let text = format!("2a{:02x}:{:x}:{n:x}::1", n % 64, n % 128);
             for bucket in ["quotes", "others"] {
@@ -530,7 +532,7 @@ mod tests {
         let who = (caller("192.0.2.2".parse().unwrap()), "quotes");
         let seen: Vec<_> = (0..3).map(|_| limiter.check(who, 5_002).allowed).collect();
         assert_eq!(seen, [true, true, false]);
-        // Nothing of it is for ever.
+        // The table recovers.
         let who = (caller("2001:db8:ffff::1".parse().unwrap()), "quotes");
         assert!(limiter.check(who, 6_003).allowed && limiter.sited.windows.len() < 10);
     }
@@ -538,7 +540,7 @@ mod tests {
     #[test]
     fn two_operators_leave_others_by_ipv6_their_windows() {
         let mut limiter = Limiter::new(TWO);
-        // As many as two of them have windows of their own for, each twice.
+        // As many keys as two operators may have windows for, each twice.
         for n in 0..2 * OF_AN_OPERATOR {
             let (site, network) = (n / OF_A_SITE, n % OF_A_SITE);
             let text = format!("2001:db{:x}:{site:x}:{network:x}::1", site % 2);
@@ -564,7 +566,7 @@ mod tests {
         for _ in 0..2 {
             limiter.check(of(7), 5_001);
         }
-        // At first it shares the site's window, later it has one of its own.
+        // At first it shares the site's window, later it has its own.
         assert_eq!(limiter.check(of(300), 5_002).remaining, 1);
         assert_eq!(limiter.check(of(301), 5_003).remaining, 0);
         let seen: Vec<_> = (0..3)

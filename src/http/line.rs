@@ -1,6 +1,5 @@
-//! A connection's bytes with its deadlines: a head that does not end, a first byte that does not
-//! come, and silence while nothing is being answered end the connection. Without these, slow and
-//! idle peers would hold memory for ever.
+//! The deadlines of a connection. The connection ends when its first byte does not come, when a head does not end,
+//! and when it is silent while no request is being answered; else slow and idle peers would hold memory for ever.
 
 use std::{
     io,
@@ -20,7 +19,7 @@ use tokio::{
 
 use super::framing::Framing;
 
-/// What the bytes of a connection tell its requests, and the other way round.
+/// State that a connection and its requests share.
 #[derive(Debug, Default)]
 pub struct Signals {
     ambiguous: AtomicBool,
@@ -28,7 +27,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Whether a request on this connection told its length twice.
+    /// Whether a request on this connection declared its length twice.
     pub fn ambiguous(&self) -> bool {
         self.ambiguous.load(Ordering::Acquire)
     }
@@ -40,7 +39,7 @@ impl Signals {
     }
 }
 
-/// See [`Signals::answering`].
+/// Keeps the connection marked as busy: see [`Signals::answering`].
 pub struct Answering(Arc<Signals>);
 
 impl Drop for Answering {
@@ -49,7 +48,7 @@ impl Drop for Answering {
     }
 }
 
-/// A stream that ends by itself.
+/// A stream with the deadlines of an HTTP connection.
 pub struct Line<T> {
     stream: T,
     framing: Framing,
@@ -62,7 +61,7 @@ pub struct Line<T> {
 }
 
 impl<T> Line<T> {
-    /// `head`: for a request head, and for the first one to begin; `idle`: between requests.
+    /// `head`: time for a request head, and for the first byte; `idle`: longest silence between requests.
     pub fn new(stream: T, signals: Arc<Signals>, head: Duration, idle: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -77,7 +76,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// The stream, when what it carries is not HTTP any more: no deadline of this room holds then.
+    /// Returns the stream for a protocol other than HTTP; the deadlines of this type no longer apply.
     pub fn into_stream(self) -> T {
         self.stream
     }
@@ -97,9 +96,8 @@ impl<T> Line<T> {
         }
     }
 
-    /// The timer may be early, never late: it is looked at again for the deadline that applies.
-    ///
-    /// Fails once the deadline that applies now has passed; else wakes the task at that time.
+    /// Fails once the current deadline has passed; else wakes the task at that time. The timer may fire early, never
+    /// late: it is then set again for the deadline that applies.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.timer.as_mut().poll(cx).is_ready() {
             let now = Instant::now();

@@ -1,8 +1,8 @@
 //! HTTP: sockets, limits, keys, routing, bodies, and the one mapping of errors to answers.
 //!
-//! It knows no claim, chain or store. An API is a static table of [`Route`]s over a state of its
-//! own; [`Router`] joins the tables of one listener, a [`Surface`] adds whom it lets in and how it
-//! says no, and [`serve`] answers with it until told to end. A process may serve several.
+//! The module depends on no claim, chain or store. An API is a static table of [`Route`]s over a state of its own.
+//! [`Router`] joins the tables of one listener, a [`Surface`] adds the gate and the form of errors, and [`serve`]
+//! answers requests until its shutdown token is cancelled. A process may serve several surfaces.
 
 pub mod auth;
 mod body;
@@ -41,7 +41,7 @@ pub use socket::{End, Socket, Utf8Bytes};
 pub use surface::{Each, Limits, Surface, any_origin};
 pub use system::{ChainReadiness, Readiness, System};
 
-/// A panic while it was held leaves nothing half done here.
+/// Ignores poisoning: no panic under these locks leaves an invariant broken.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

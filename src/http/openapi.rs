@@ -1,6 +1,6 @@
-//! The API's description (OpenAPI 3.1), written from the route tables and the DTOs' own types. It is without
-//! references: the tools that agents use read each body where it stands, and follow none. Only a type that holds
-//! itself is still referred to.
+//! Writes the API description (OpenAPI 3.1) from the route tables and the DTO types. The description has no
+//! references, because agents' tools read each body where it stands and do not follow references. Only a recursive
+//! type keeps a reference.
 
 use std::collections::BTreeSet;
 
@@ -26,22 +26,22 @@ use super::{
 
 const KEY: &str = "key";
 const SCHEMAS: &str = "#/components/schemas/";
-/// The build's.
+/// The version of the build.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// An SPDX expression.
+/// The license as an SPDX expression.
 const LICENSE: &str = env!("CARGO_PKG_LICENSE");
 
-/// What the description of a listener's API says of the whole.
+/// The general part of a listener's API description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     pub title: &'static str,
-    /// What it is for.
+    /// The purpose of the API.
     pub text: &'static str,
-    /// The groups of its routes in the order in which they are shown, and what each is for.
+    /// The groups of routes in the order of the documentation, each with its purpose.
     pub groups: &'static [(&'static str, &'static str)],
 }
 
-/// With a title alone.
+/// A description with a title alone.
 impl From<&'static str> for About {
     fn from(title: &'static str) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl From<&'static str> for About {
     }
 }
 
-/// The description of everything that `router` has docs for, as JSON.
+/// The API description of all routes of `router` that have docs, as JSON.
 pub fn described(router: &Router, about: About, errors: Errors) -> Result<String, RouteError> {
     let described = describe(router, about, errors)?;
     let mut document = serde_json::to_value(described).unwrap_or_default();
@@ -107,7 +107,7 @@ fn info(about: About) -> Info {
         .build()
 }
 
-/// Paths are behind the root of whatever served the description.
+/// Paths are relative to the root of the server that served the description.
 fn here() -> Server {
     ServerBuilder::new()
         .url("/")
@@ -169,7 +169,7 @@ fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operat
             operation = operation.security(SecurityRequirement::default());
         }
     } else {
-        // Said, not left out: that nothing is asked for is meant.
+        // Explicitly empty: the route requires no key.
         operation = operation.securities(Some([]));
     }
     let mut responses =
@@ -216,7 +216,7 @@ fn answer(meaning: &str, shape: Shape, schemas: &mut Schemas) -> utoipa::openapi
         .build()
 }
 
-/// `document` with every schema written out where it is used, under its name as `title`.
+/// Replaces every reference in `document` by the schema itself, with the schema's name as `title`.
 fn inline(document: &mut Value) {
     let schemas = document.pointer_mut("/components/schemas");
     let schemas = match schemas.map(Value::take) {
@@ -232,16 +232,16 @@ fn inline(document: &mut Value) {
         writer.write(paths);
     }
     let kept = writer.kept();
-    if let Some(place) = document.pointer_mut("/components/schemas") {
-        *place = Value::Object(kept);
+    if let Some(schemas) = document.pointer_mut("/components/schemas") {
+        *schemas = Value::Object(kept);
     }
 }
 
 struct Writer<'a> {
     schemas: &'a Map<String, Value>,
-    /// The types that are being written out, the outermost first.
+    /// The types that are being written, the outermost first.
     within: Vec<String>,
-    /// Those that are referred to from within themselves.
+    /// The types that contain a reference to themselves.
     kept: BTreeSet<String>,
 }
 
@@ -262,7 +262,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The schema in place of the reference. What the reference says of itself (a description) stays.
+    /// Puts the schema in place of the reference; keeps the reference's own fields (a description).
     fn replace(&mut self, name: String, part: &mut Value) {
         if self.within.contains(&name) {
             self.kept.insert(name);
@@ -284,7 +284,7 @@ impl Writer<'_> {
         *part = schema;
     }
 
-    /// The schemas that are still referred to.
+    /// The schemas that are still referenced.
     fn kept(mut self) -> Map<String, Value> {
         let mut kept = Map::new();
         while let Some(name) = self.kept.pop_first() {

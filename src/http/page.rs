@@ -1,6 +1,5 @@
-//! The documentation page, the description behind it, a page for each code of an error and one for each guide.
-//! Everything that a page loads comes from this process; its content security policy lets the browser ask
-//! nobody else.
+//! The documentation page, the API description, a page per error code and a page per guide. This process serves
+//! everything that a page loads; the content security policy forbids requests to other hosts.
 
 use std::{
     collections::HashMap,
@@ -28,7 +27,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 
-/// Where the list of the guides is; a guide's own page is behind it.
+/// The path of the list of guides; the page of one guide is below it.
 const GUIDE: &str = "/documentation/guide";
 
 /// Links are relative, so that the page also works behind a path prefix.
@@ -36,7 +35,7 @@ const PAGE: &str = concat!(
     "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">",
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
     "<title>API reference</title><link rel=\"icon\" href=\"data:,\"><style>",
-    // The reference begins below the line of links.
+    // The reference starts below the navigation bar.
     ":root{--scalar-custom-header-height:40px}",
     "nav{position:sticky;top:0;z-index:100;height:40px;line-height:40px;padding:0 1em;background:#fff;",
     "border-bottom:1px solid #ddd;font-family:sans-serif}nav a{margin-right:1em;color:#04c}",
@@ -47,7 +46,7 @@ const PAGE: &str = concat!(
     "<script src=\"documentation/static/start.js\"></script></body></html>",
 );
 
-/// Everything in Scalar that would ask another host is off.
+/// Turns off everything in Scalar that would contact another host.
 const START: &str = r#"Scalar.createApiReference('#app', {
   url: 'documentation/json',
   withDefaultFonts: false,
@@ -59,7 +58,7 @@ const START: &str = r#"Scalar.createApiReference('#app', {
 });
 "#;
 
-/// What stands around the text of a page without scripts; its title comes in between.
+/// The start of a page without scripts; the title follows it.
 const HEAD: &str = concat!(
     "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">",
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
@@ -73,7 +72,7 @@ const HEAD: &str = concat!(
 const BODY: &str = "</title></head><body>";
 const TAIL: &str = "</body></html>\n";
 
-/// The description of one listener's API, as bytes, and the codes of its errors.
+/// One listener's API description as bytes, and its error codes.
 struct Documentation {
     description: Bytes,
     codes: Codes,
@@ -116,7 +115,7 @@ const fn route(path: &'static str, handler: super::Handler<Documentation>) -> Ro
     }
 }
 
-/// `router` with the description of all its routes so far, and the page that shows it.
+/// Adds the description of all routes of `router` so far, and the page that shows it.
 pub fn documented(router: Router, about: About, errors: Errors) -> Result<Router, RouteError> {
     let description = openapi::described(&router, about, errors)?;
     let documentation = Documentation {
@@ -150,7 +149,7 @@ fn list(codes: Codes) -> Response {
     html(StatusCode::OK, plain("Errors", &body))
 }
 
-/// The page of the code in the path; of no code, 404 and those that there are.
+/// The page of the code in the path; for an unknown code 404 with the list of codes.
 fn code(codes: Codes, request: &Request) -> Response {
     let named = request.param("code").unwrap_or_default();
     match codes::find(codes, named) {
@@ -179,9 +178,9 @@ fn guides() -> Bytes {
     plain("Guides", &format!("<h1>Guides</h1>{links}{reference}"))
 }
 
-/// The page of the guide in the path; of no guide, 404 and those that there are.
+/// The page of the guide in the path; for an unknown guide 404 with the list of guides.
 fn named_guide(request: &Request) -> Response {
-    /// Made once: a text takes longer than a request may cost that counts in no limit.
+    /// Rendered once: rendering takes too long for a request that no limit counts.
     static PAGES: LazyLock<HashMap<&str, Bytes>> = LazyLock::new(|| {
         let pages = GUIDES.iter().map(|guide| {
             let body = format!(
@@ -203,7 +202,7 @@ fn named_guide(request: &Request) -> Response {
     }
 }
 
-/// A list of links, each with what it is about; its page is behind `before`.
+/// An HTML list of links to the pages below `before`, each with its text.
 fn links<'a>(pages: impl Iterator<Item = (&'a str, &'a str)>, before: &str) -> String {
     let items = pages.map(|(name, about)| {
         let about = escaped(about);
@@ -239,7 +238,7 @@ fn script(body: Bytes) -> Response {
         .with("cache-control", HeaderValue::from_static("max-age=3600"))
 }
 
-/// Scalar's bundle (4.9 MB), taken out of the binary once.
+/// Scalar's bundle (4.9 MB), decompressed once.
 fn scalar(request: &Request) -> Result<Response, ApiError> {
     static BUNDLE: OnceLock<Option<Bytes>> = OnceLock::new();
     BUNDLE
@@ -249,7 +248,7 @@ fn scalar(request: &Request) -> Result<Response, ApiError> {
         .ok_or_else(|| ApiError::internal(format!("no asset for {}", request.target)))
 }
 
-/// The guide's text. Each heading has the id by which GitHub links to it.
+/// The guide as HTML. The id of each heading is the one that GitHub gives it.
 fn rendered(guide: &Guide) -> String {
     let mut events: Vec<_> = Parser::new_ext(guide.text, Options::ENABLE_TABLES).collect();
     name_headings(&mut events);
@@ -267,7 +266,7 @@ fn name_headings(events: &mut [Event<'_>]) {
     }
 }
 
-/// The text up to the heading's end.
+/// The text up to the end of the heading.
 fn heading(behind: &[Event<'_>]) -> String {
     let inside = behind
         .iter()
@@ -279,7 +278,7 @@ fn heading(behind: &[Event<'_>]) -> String {
     texts.collect()
 }
 
-/// As GitHub makes it: letters, digits, `-` and `_` stay, spaces become `-`.
+/// GitHub's form of a heading id: letters, digits, `-` and `_` stay, spaces become `-`.
 fn slug(heading: &str) -> String {
     let kept = heading
         .chars()
@@ -288,7 +287,7 @@ fn slug(heading: &str) -> String {
     dashed.collect::<String>().to_lowercase()
 }
 
-/// With the links that a page may have. Tags in the text are shown, not meant.
+/// Keeps the links that a page may have. HTML tags in the text are shown as text.
 fn linked(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
     let mut kept = Vec::with_capacity(events.len());
     let mut bare = false;
@@ -301,7 +300,7 @@ fn linked(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
                     continue;
                 }
             },
-            // A link has no link inside.
+            // The end of a removed link.
             Event::End(TagEnd::Link) if bare => {
                 bare = false;
                 continue;
@@ -314,7 +313,7 @@ fn linked(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
     kept
 }
 
-/// `solver.md#funds` as the pages have it (`solver#funds`); `None` if no page has it.
+/// The page link of a file link: `solver.md#funds` → `solver#funds`; `None` if no page matches.
 fn target(link: &str) -> Option<String> {
     if link.starts_with('#') {
         return Some(link.to_owned());

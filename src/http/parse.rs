@@ -1,6 +1,6 @@
-//! Bytes of a body → a JSON object, then a typed one. Pure. What two parsers could read in two ways
-//! (duplicate fields, prototype keys, trailing bytes) is refused; what existing clients rely on, and the
-//! words in which a wrong value is named, are in [`json`](crate::json).
+//! Parses the bytes of a body into a JSON object, then into a type. Pure. It refuses what two parsers could read
+//! differently (duplicate fields, prototype keys, trailing bytes). What existing clients rely on, and the wording of
+//! errors, is in [`json`](crate::json).
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, error::Category};
 use super::ApiError;
 use crate::json::{Cause, Fault, short};
 
-/// A body that must be a JSON object, by the content-type rules of the guide's protocol 10.1.
+/// Parses a body that must be a JSON object, by the content-type rules of the guide's protocol 10.1.
 pub fn object(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
     let media = content_type.unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
@@ -29,30 +29,30 @@ pub fn object(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError
     }
 }
 
-/// `value` as `T`. A 400 names the first field that is wrong and what was expected.
+/// Reads `value` as `T`. A 400 names the first wrong field and what was expected.
 pub fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, ApiError> {
     serde_path_to_error::deserialize(value).map_err(|error| wrong("body", error))
 }
 
-/// A query string as `T`, with the errors of [`typed`]. Unknown parameters are ignored; one that
-/// stands twice is refused.
+/// Reads a query string as `T`, with the errors of [`typed`]. It ignores unknown parameters and refuses a parameter
+/// that occurs twice.
 pub fn query<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
     let pairs = url::form_urlencoded::parse(text.as_bytes());
     let reader = serde_urlencoded::Deserializer::new(pairs);
     serde_path_to_error::deserialize(reader).map_err(|error| wrong("query", error))
 }
 
-fn wrong(whole: &str, error: serde_path_to_error::Error<impl fmt::Display>) -> ApiError {
+fn wrong(root: &str, error: serde_path_to_error::Error<impl fmt::Display>) -> ApiError {
     let fault = Fault::of(error);
     let code = match fault.cause {
         Cause::Missing => "MISSING_FIELD",
         Cause::Amount => "INVALID_AMOUNT",
         Cause::Field => "INVALID_FIELD",
     };
-    ApiError::refused(code, fault.message(whole))
+    ApiError::refused(code, fault.message(root))
 }
 
-/// A field that is wrong for a reason that its type does not know.
+/// A 400 for a field that the type accepts and the caller refuses.
 pub fn invalid_field(path: &str, expected: &str) -> ApiError {
     ApiError::refused("INVALID_FIELD", format!("{path}: {expected}"))
 }
@@ -85,7 +85,7 @@ fn json_error(error: &serde_json::Error) -> ApiError {
 
 const PROTOTYPE: &str = "Object contains forbidden prototype property";
 
-/// JSON without duplicate fields and prototype keys; depth is limited by serde_json (128).
+/// Reads JSON without duplicate fields and prototype keys; serde_json limits the depth (128).
 struct Strict;
 
 impl<'de> DeserializeSeed<'de> for Strict {
@@ -156,7 +156,7 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
-/// Keys that give an object another prototype in JavaScript, where other readers of this body run.
+/// Whether the key sets an object's prototype in JavaScript, where other readers of this body run.
 fn poisonous(name: &str, value: &Value) -> bool {
     name == "__proto__" || (name == "constructor" && value.get("prototype").is_some())
 }
@@ -412,7 +412,7 @@ mod tests {
             object(Some("application/json"), &bytes).ok();
         }
 
-        /// What is accepted is exactly what serde_json reads.
+        /// Accepts exactly what serde_json reads.
         #[test]
         fn accepted_bodies_are_read_as_written(text in "\\{(\"[ab]\":([0-9]|\"x\"|\\[1\\]),?){0,3}\\}") {
             if let Ok(value) = object(Some("application/json"), text.as_bytes()) {

@@ -1,5 +1,5 @@
-//! How the oracle says no: shapes and field order of the guide's protocol 10.1. What was recorded without a
-//! code has one here, and every body says whether a later try may succeed.
+//! The oracle's error bodies: shapes and field order of the guide's protocol 10.1. Errors recorded without a code get
+//! one here, and every body says whether a later try may succeed.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use super::{
     error::Described,
 };
 
-/// See the module.
+/// The errors of the oracle's surface.
 pub const PLAIN: Errors = Errors {
     answer: ApiError::into_response,
     codes: &[codes::SERVER, codes::PLAIN],
@@ -37,13 +37,13 @@ pub const PLAIN: Errors = Errors {
     ],
 };
 
-/// What the description says of a 400: the codes that a later try may not get again.
+/// The description of a 400: lists the codes that a later try may not get again.
 pub const REFUSED: &str = "The request cannot be used, or is refused. Final, except with \
     `retryable`: TRANSACTION_MISSING, TRANSACTION_NOT_FINALIZED, FAST_MODE_LIMIT_EXCEEDED, \
     BALANCE_INSUFFICIENT, WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT, ORDER_BALANCE_INSUFFICIENT, DEPOSIT_NOT_MINTED, \
     ORDER_REQUIRED, ORDER_NOT_GIVEN_UP, ORDER_OPEN, PAYMENT_VISIBLE";
 
-/// A 400, 409 or 503: what happened, and a code that does not change.
+/// The body of a 400, 409 or 503: a message and a stable code.
 #[derive(Serialize, ToSchema)]
 struct Failure<'a> {
     message: &'a str,
@@ -54,7 +54,7 @@ struct Failure<'a> {
     docs: String,
 }
 
-/// What the server itself says no to, or fails at.
+/// The body of an error that the server itself answers.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Fault<'a> {
@@ -68,13 +68,13 @@ struct Fault<'a> {
     docs: String,
 }
 
-/// A 401, 403 or 429.
+/// The body of a 401, 403 or 429.
 #[derive(Serialize, ToSchema)]
 struct Denied<'a> {
     error: &'a str,
     /// Whether the same request may succeed later.
     retryable: bool,
-    /// The path of the page about it.
+    /// The path of the error's page.
     docs: String,
 }
 
@@ -89,19 +89,19 @@ struct NoRoute<'a> {
     docs: String,
 }
 
-/// The bytes of an answer.
+/// The bytes of an error body.
 pub fn body(error: &ApiError) -> Result<Vec<u8>, serde_json::Error> {
-    let (told, retryable) = (error.told(), error.retryable());
+    let (text, retryable) = (error.text(), error.retryable());
     let code = match error {
         ApiError::MediaType(_) => "FST_ERR_CTP_INVALID_MEDIA_TYPE",
         ApiError::BodyTooLarge => "FST_ERR_CTP_BODY_TOO_LARGE",
         ApiError::Internal { .. } => "INTERNAL",
         ApiError::Deadline => "DEADLINE_EXCEEDED",
-        _ => told.code,
+        _ => text.code,
     };
-    let (message, docs) = (told.message.as_str(), codes::page(code));
-    let (status_code, code) = (told.status.as_u16(), ErrorCode(code));
-    // These have no code in what was recorded; their pages go by the usual ones.
+    let (message, docs) = (text.message.as_str(), codes::page(code));
+    let (status_code, code) = (text.status.as_u16(), ErrorCode(code));
+    // The recorded bodies of these have no code; their pages are those of the usual codes.
     let denied = |error: &str| {
         serde_json::to_vec(&Denied {
             error,
@@ -130,7 +130,7 @@ pub fn body(error: &ApiError) -> Result<Vec<u8>, serde_json::Error> {
         _ => serde_json::to_vec(&Fault {
             status_code,
             code,
-            error: told.status.canonical_reason().unwrap_or_default(),
+            error: text.status.canonical_reason().unwrap_or_default(),
             message,
             retryable,
             docs,

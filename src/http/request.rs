@@ -1,4 +1,4 @@
-//! What a handler gets and gives: a whole request in memory, and an answer that mostly is, too.
+//! What a handler receives and returns: a request with its body in memory, and an answer.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -21,7 +21,7 @@ use super::{
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
-/// A request that was let in: routed, within its limits, its key looked up.
+/// An admitted request: routed, within its limits, its key resolved.
 #[derive(Debug)]
 pub struct Request {
     pub method: Method,
@@ -31,19 +31,19 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Empty for GET and HEAD.
     pub body: Bytes,
-    /// Whom it comes from: the socket's other end, or whom a trusted proxy says that it was asked by.
+    /// The client address: the peer of the socket, or the client that trusted proxies name.
     pub client: IpAddr,
-    /// The label of the caller's key; `None` for an unknown key or none.
+    /// The label of the caller's key; `None` without a known key.
     pub key: Option<KeyLabel>,
-    /// What that key opens.
+    /// The scopes of that key.
     pub scopes: Arc<[&'static str]>,
     pub params: Params,
-    /// Where it was counted.
+    /// Counts the request again: see [`Self::weigh`].
     pub toll: Toll,
 }
 
 impl Request {
-    /// The caller's key, for routes that only sometimes need one: 401 without a known one, 403 for one
+    /// The caller's key, for routes that need one only sometimes. Errors: 401 without a known key, 403 for a key
     /// without `scope`.
     pub fn entitled(&self, scope: &'static str) -> Result<&KeyLabel, ApiError> {
         let key = self.key.as_ref().ok_or(ApiError::Unauthorized)?;
@@ -51,19 +51,19 @@ impl Request {
         open.then_some(key).ok_or(ApiError::Forbidden(scope))
     }
 
-    /// Counts it as `items` requests: so many times as much is done for it.
+    /// Counts the request as `items` requests, also beyond the caller's limit.
     pub fn weigh(&self, items: usize) {
         let more = items.saturating_sub(1);
         self.toll.charge(u32::try_from(more).unwrap_or(u32::MAX));
     }
 
-    /// Counts it as `items` requests, before that is done: 429 where the caller has not so many left.
+    /// Counts the request as `items` requests before the work is done; 429 when the caller has fewer left.
     pub fn afford(&self, items: usize) -> Result<(), ApiError> {
         let more = u32::try_from(items.saturating_sub(1)).unwrap_or(u32::MAX);
         self.toll.take(more).map_err(ApiError::RateLimited)
     }
 
-    /// The part of the path that the route's `{name}` stands for.
+    /// The part of the path that matched the route's `{name}`.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params
             .iter()
@@ -71,19 +71,19 @@ impl Request {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The query as `T`; a 400 names the parameter and what was expected. Unknown ones are ignored.
+    /// The query as `T`; a 400 names the parameter and what was expected. Unknown parameters are ignored.
     pub fn query<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         let query = self.target.split_once('?').map_or("", |(_, query)| query);
         parse::query(query)
     }
 
-    /// A header's text, if it is visible ASCII.
+    /// The text of a header; `None` unless it is visible ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The answer that makes this connection a WebSocket, handed to `run` once it is one: 426 for a
-    /// plain request, 400 for a handshake that is none or comes over HTTP/2.
+    /// An answer that turns the connection into a WebSocket and hands it to `run`. Errors: 426 for a plain request,
+    /// 400 for an invalid handshake or HTTP/2.
     pub fn upgrade<F>(
         &self,
         run: impl FnOnce(Socket) -> F + Send + 'static,
@@ -98,8 +98,8 @@ impl Request {
         })
     }
 
-    /// The JSON object in the body, unknown fields kept: 415 and 400 (guide: protocol 10.1);
-    /// 400 also for duplicate fields.
+    /// The JSON object in the body with its unknown fields. Errors: 415 and 400 (guide: protocol 10.1); also 400 for
+    /// duplicate fields.
     pub fn value(&self) -> Result<Value, ApiError> {
         parse::object(self.header(CONTENT_TYPE.as_str()), &self.body)
     }
@@ -110,7 +110,7 @@ impl Request {
     }
 }
 
-/// An answer, complete except for what the transport adds (`content-length`, `date`).
+/// An answer, complete except for the headers of the transport (`content-length`, `date`).
 #[derive(Debug)]
 pub struct Response {
     pub status: StatusCode,
@@ -119,7 +119,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// 200 with compact JSON, fields in the order of the type's declaration.
+    /// 200 with compact JSON; fields in the order of the type's declaration.
     pub fn json<T: Serialize>(value: &T) -> Result<Self, ApiError> {
         Self::json_with(StatusCode::OK, value)
     }
@@ -130,12 +130,12 @@ impl Response {
         Ok(Self::raw(status, body.into()))
     }
 
-    /// Bytes that are JSON already.
+    /// An answer of bytes that are JSON already.
     pub fn raw(status: StatusCode, body: Bytes) -> Self {
         Self::of(status, JSON, body)
     }
 
-    /// Bytes of any media type.
+    /// An answer of bytes of any media type.
     pub fn of(status: StatusCode, media: HeaderValue, body: Bytes) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, media);
@@ -146,8 +146,8 @@ impl Response {
         }
     }
 
-    /// 200 with what `pieces` gives, sent as it comes; it ends when they do, or with the listener.
-    /// Dropping the pieces is how their source learns that nobody reads any more.
+    /// 200 with the items of `pieces`, each sent as it comes. The answer ends with the stream or the listener; when
+    /// the peer leaves, the server drops the stream.
     pub fn stream(media: HeaderValue, pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self {
             body: Body::Stream(pieces.boxed()),
@@ -155,7 +155,7 @@ impl Response {
         }
     }
 
-    /// With one more header, in place of an earlier one of that name.
+    /// Sets a header, in place of an earlier one of that name.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: HeaderValue) -> Self {
         self.headers.insert(HeaderName::from_static(name), value);

@@ -1,4 +1,4 @@
-//! Route tables and their lookup. A table is static data; nothing here knows what a route does.
+//! Route tables and their lookup. A table is static data; this module does not know what a route does.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,78 +15,77 @@ use utoipa::{
 
 use super::{ApiError, Request, Response, error};
 
-/// Answers a request of one route.
+/// The function that answers the requests of a route.
 pub type Handler<S> = fn(Arc<S>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
 
-/// One row of an API's table.
+/// One row of a route table.
 pub struct Route<S> {
     pub method: Method,
-    /// As matchit writes it: `/chains/v1`, `/requests/{id}`, `/documentation/{*asset}`.
+    /// The path in matchit's syntax: `/chains/v1`, `/requests/{id}`, `/documentation/{*asset}`.
     pub path: &'static str,
     pub access: Access,
     pub handler: Handler<S>,
-    /// `None` keeps a route out of the API's description.
+    /// `None` leaves the route out of the API description.
     pub docs: Option<Docs>,
 }
 
-/// What the gate asks of a caller.
+/// What the gate requires of a caller.
 #[derive(Clone, Copy, Debug)]
 pub enum Access {
-    /// Nothing, and it counts nothing.
+    /// No key, no limit.
     Open,
-    /// No key; counts for callers without one.
+    /// No key; counts in the limit of callers without one.
     Counted,
-    /// As [`Access::Counted`]; the key may also come in the query, as `apiKey`, and an unknown one is
-    /// refused: pages cannot give a WebSocket headers, and one that stays should not go unnoticed.
+    /// As [`Access::Counted`]. The key may also be the query parameter `apiKey`, because browser pages cannot set
+    /// headers of a WebSocket. The gate refuses an unknown key, since a long-lived connection would hide the mistake.
     Socket,
-    /// A key when there are keys; counts for callers without one where a limit lets them in.
+    /// A key, if the listener has keys; without one the request counts in the keyless limit, where there is one.
     Protected,
-    /// As [`Access::Counted`], under terms of the route's own.
+    /// As [`Access::Counted`], with the route's own terms.
     Keyed(Terms),
 }
 
 impl Access {
-    /// How an unknown path is treated: the paths that the network's clients know as free stay so, all
-    /// others count.
+    /// The access of an unknown path: paths that the network's clients know as free are not counted, all others are.
     pub fn unrouted(path: &str) -> Self {
         let free = path == "/" || path.starts_with("/documentation") || path.starts_with("/lives");
         if free { Self::Open } else { Self::Counted }
     }
 }
 
-/// What a route asks of keys.
+/// What a route requires of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// What a key must open: 403 without it. A route with one refuses keys that are not known (401)
-    /// instead of ignoring them.
+    /// The scope that a key must have: 403 without it. A route with a scope refuses unknown keys (401); other routes
+    /// ignore them.
     pub scope: Option<&'static str>,
-    /// What it counts in; see [`Plan`](super::auth::Plan).
+    /// The bucket that the route counts in; see [`Plan`](super::auth::Plan).
     pub bucket: &'static str,
-    /// Nobody gets in without a known key: 401.
+    /// Whether a known key is required: 401 without one.
     pub required: bool,
 }
 
-/// What the API's description says about a route.
+/// The API description of a route.
 pub struct Docs {
-    /// A line.
+    /// One line.
     pub summary: &'static str,
-    /// Some sentences: what the route does, for whom, and what it does not do.
+    /// A few sentences: what the route does, for whom, and what it does not do.
     pub text: &'static str,
-    /// One of the surface's ([`About`](super::About)).
+    /// One of the surface's groups ([`About`](super::About)).
     pub group: &'static str,
     pub query: Query,
     pub body: Option<Shape>,
     pub answer: Shape,
-    /// What it answers besides 200 and the surface's errors, or instead of one of those.
+    /// Answers besides 200 and the surface's errors, or instead of one of those.
     pub also: &'static [error::Described],
 }
 
-/// What a route reads of the query: the fields of the type that it is read as.
+/// The query parameters of a route: the fields of a type.
 #[derive(Clone, Copy)]
 pub struct Query(pub(super) fn() -> Vec<Parameter>);
 
 impl Query {
-    /// Nothing.
+    /// No parameters.
     pub const NONE: Self = Self(Vec::new);
 
     pub const fn of<T: IntoParams>() -> Self {
@@ -94,10 +93,10 @@ impl Query {
     }
 }
 
-/// Named schemas, as utoipa collects them.
+/// Named schemas as utoipa collects them.
 pub type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// The schema of a type, taken only when the description is written.
+/// The schema of a type, computed when the API description is written.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub(super) schema: fn(&mut Schemas) -> RefOr<Schema>,
@@ -128,7 +127,7 @@ fn collect<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     utoipa::openapi::Ref::from_schema_name(name).into()
 }
 
-/// What a path's `{name}`s stood for, in their order.
+/// The values of a path's `{name}`s, in order.
 pub type Params = Vec<(String, String)>;
 
 type Call = Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Response, ApiError>> + Send + Sync>;
@@ -140,7 +139,7 @@ pub struct Endpoint {
     pub call: Call,
 }
 
-/// A described route, for the API's description.
+/// A route with its docs, for the API description.
 pub struct Described {
     pub method: Method,
     pub path: &'static str,
@@ -159,30 +158,30 @@ impl Described {
     }
 }
 
-/// The tables of one listener.
+/// The route tables of one listener.
 #[derive(Default)]
 pub struct Router {
     methods: HashMap<Method, matchit::Router<Arc<Endpoint>>>,
     described: Vec<Described>,
 }
 
-/// Tables that cannot be those of one listener.
+/// Why tables cannot be joined in one router.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
-    /// Two rows want the same requests.
+    /// Two rows match the same requests.
     #[error("route {method} {path}: {cause}")]
     Taken {
         method: Method,
         path: &'static str,
         cause: matchit::InsertError,
     },
-    /// One of them would be described as the other.
-    #[error("two types are described as {0}")]
+    /// Two types would have the same name in the description.
+    #[error("two types have the name {0} in the description")]
     Namesakes(String),
 }
 
 impl Router {
-    /// With the rows of one more table, answered over `state`.
+    /// Adds the rows of a table, answered over `state`.
     pub fn with<S: Send + Sync + 'static>(
         mut self,
         state: &Arc<S>,
@@ -209,7 +208,7 @@ impl Router {
         Ok(self)
     }
 
-    /// With the descriptions of one more table, none of whose rows is answered.
+    /// Adds the docs of a table without its handlers.
     #[must_use]
     pub fn describing<S: 'static>(mut self, routes: &'static [Route<S>]) -> Self {
         self.described
@@ -217,8 +216,8 @@ impl Router {
         self
     }
 
-    /// The endpoint of a method and path with the path's parameters, undecoded. HEAD is answered by
-    /// GET's.
+    /// The endpoint of a method and path, with the path's parameters still percent-encoded. A GET route also answers
+    /// HEAD.
     pub fn find(&self, method: &Method, path: &str) -> Option<(&Arc<Endpoint>, Params)> {
         let method = if method == Method::HEAD {
             &Method::GET
@@ -234,7 +233,7 @@ impl Router {
         Some((found.value, params))
     }
 
-    /// The methods that a path is known with, as the header `allow` lists them; empty for an unknown path.
+    /// The methods of a path as the header `allow` lists them; empty for an unknown path.
     pub fn allowed(&self, path: &str) -> String {
         let known = self.methods.iter();
         let known = known.filter(|(_, routes)| routes.at(path).is_ok());
@@ -247,7 +246,7 @@ impl Router {
         names.join(", ")
     }
 
-    /// The rows that have a description, in the order of the tables.
+    /// The rows with docs, in the order of the tables.
     pub fn described(&self) -> &[Described] {
         &self.described
     }

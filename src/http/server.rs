@@ -1,4 +1,4 @@
-//! Sockets: accepting, limits of a connection, and an end in which nothing answered is lost.
+//! Sockets: accepts connections, limits them, and ends them without losing an answer.
 
 use std::{
     convert::Infallible,
@@ -25,8 +25,8 @@ use super::{
     surface::Limits,
 };
 
-/// Answers on `listener` until `shutdown`, then lets requests under way finish (idle connections end
-/// at once) within [`Limits::drain`]. Returns when no task of it is left.
+/// Answers on `listener` until `shutdown`, then gives running requests [`Limits::drain`] to finish and closes idle
+/// connections at once. Returns when none of its tasks is left.
 pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationToken) {
     let limits = *app.limits();
     let slots = Arc::new(Semaphore::new(limits.connections));
@@ -51,13 +51,13 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
                 member
             }
         };
-        // Boxed once: every wrapper around it would hold its size twice.
+        // Boxed once: every wrapper around the future would hold its size twice.
         let link = Link {
             peer,
             signals: Arc::default(),
             tasks: tasks.clone(),
             ending: shutdown.clone(),
-            place: Mutex::new(Counted::Connection(slot, member)),
+            counted: Mutex::new(Counted::Connection(slot, member)),
         };
         let connection = Box::pin(connection(stream, app.clone(), Arc::new(link)));
         tasks.spawn(connection);
@@ -68,7 +68,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
 
 type Accepted = (TcpStream, SocketAddr, OwnedSemaphorePermit);
 
-/// The next connection, when there is room for it. `None` only if the semaphore was closed.
+/// Accepts the next connection once there is a free slot. `None` only if the semaphore was closed.
 async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<Accepted> {
     let slot = slots.clone().acquire_owned().await.ok()?;
     let mut pause = Duration::from_millis(10);
@@ -86,7 +86,7 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<Accept
     }
 }
 
-/// Errors that concern the one connection that was about to be accepted.
+/// Whether the error concerns only the connection that was being accepted.
 fn of_the_peer(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -96,17 +96,17 @@ fn of_the_peer(error: &io::Error) -> bool {
     )
 }
 
-/// A connection, as its requests see it.
+/// A connection as its requests see it.
 pub struct Link {
     pub peer: SocketAddr,
     pub signals: Arc<Signals>,
     pub tasks: Tasks,
     /// Cancelled when the listener ends.
     pub ending: CancellationToken,
-    place: Mutex<Counted>,
+    counted: Mutex<Counted>,
 }
 
-/// What a connection counts as until it ends.
+/// What the connection counts as until it ends.
 enum Counted {
     #[expect(dead_code, reason = "held")]
     Connection(OwnedSemaphorePermit, Option<Member>),
@@ -114,17 +114,17 @@ enum Counted {
 }
 
 impl Link {
-    /// The connection counts as `seat` from now on, if it did not count as one already.
+    /// Counts the connection as `seat` from now on, unless it already counts as a socket.
     pub fn sit(&self, seat: &Arc<Seat>) {
-        let mut place = locked(&self.place);
-        if matches!(*place, Counted::Connection(..)) {
-            *place = Counted::Socket(seat.clone());
+        let mut counted = locked(&self.counted);
+        if matches!(*counted, Counted::Connection(..)) {
+            *counted = Counted::Socket(seat.clone());
         }
     }
 
-    /// Whether it carries a stream, which may last.
+    /// Whether the connection carries a long-lived answer.
     fn stays(&self) -> bool {
-        matches!(*locked(&self.place), Counted::Socket(_))
+        matches!(*locked(&self.counted), Counted::Socket(_))
     }
 }
 
@@ -154,7 +154,7 @@ async fn connection(stream: TcpStream, app: Arc<App>, link: Arc<Link>) {
             match tokio::time::timeout(limits.body_time + limits.deadline, served.as_mut()).await {
                 Ok(outcome) => outcome,
                 Err(_) if link.stays() => served.await,
-                // Whoever does not take a goodbye.
+                // The peer did not read the goodbye.
                 Err(_) => return,
             }
         }
@@ -180,7 +180,7 @@ fn builder(limits: &Limits, tasks: Tasks) -> auto::Builder<Tasks> {
     builder
 }
 
-/// Every task of the server, so that its end can wait for all of them.
+/// The tasks of the server; its end waits for all of them.
 #[derive(Clone, Default)]
 pub struct Tasks {
     running: TaskTracker,

@@ -35,20 +35,20 @@ use super::{
     surface::Limits,
 };
 
-/// Longest path that an answer repeats.
+/// Longest path, in characters, that an answer repeats.
 const ECHO: usize = 256;
 
 /// The body of an answer on its way to the transport.
 type Outgoing = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Who asks.
+/// The caller of a request.
 struct Caller {
     address: IpAddr,
-    /// Where it stands in its limit, if one counts.
+    /// The caller's standing in its limit; `None` where no limit applies.
     standing: Option<Standing>,
 }
 
-/// A [`Surface`] at work.
+/// A [`Surface`] that answers requests.
 pub struct App {
     surface: Surface,
     slots: Semaphore,
@@ -74,22 +74,22 @@ impl App {
         }
     }
 
-    /// What logs and metrics call this listener.
+    /// The name of this listener in logs and metrics.
     pub fn name(&self) -> &'static str {
         self.surface.name
     }
 
-    /// Who may say whom a request comes from.
+    /// The proxies whose headers name the client.
     pub fn proxies(&self) -> &Proxies {
         &self.surface.proxies
     }
 
-    /// What this listener's callers may take.
+    /// The limits of this listener.
     pub fn limits(&self) -> &Limits {
         &self.surface.limits
     }
 
-    /// The answer to a request; never fails and never takes longer than its limits.
+    /// Answers a request; never fails and never takes longer than the limits allow.
     pub(super) async fn answer(
         &self,
         link: &Arc<Link>,
@@ -107,7 +107,7 @@ impl App {
             }
             _ => self.handled(link, request).await,
         };
-        // After a chunked body the next request's start is the library's word alone.
+        // After a chunked body only the HTTP library knows where the next request starts.
         if chunked || signals.ambiguous() {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
@@ -140,9 +140,9 @@ impl App {
             self.routed(parts, body, found, &mut caller).await
         };
         let answered = answering.await;
-        if let Err(ApiError::RateLimited(over)) = &answered {
-            // It may be a limit of the route's own.
-            caller.standing = Some(*over);
+        if let Err(ApiError::RateLimited(standing)) = &answered {
+            // The limit may be the route's own.
+            caller.standing = Some(*standing);
         }
         let seated = answered.and_then(|response| self.seated(response, link, client));
         let (mut response, seat) =
@@ -162,14 +162,14 @@ impl App {
         transport(response, &method, link, stays)
     }
 
-    /// With a seat for an answer that is not over with its head; 503 when none is free.
+    /// Takes a seat for a long-lived answer; 503 when none is free.
     fn seated(
         &self,
         response: Response,
         link: &Link,
         client: IpAddr,
     ) -> Result<(Response, Option<Arc<Seat>>), ApiError> {
-        if response.body.whole().is_some() {
+        if response.body.bytes().is_some() {
             return Ok((response, None));
         }
         let full = |error| {
@@ -204,7 +204,7 @@ impl App {
             Method::GET | Method::HEAD => Held::default(),
             _ => self.bodies.read(body).await?,
         };
-        // Only now: a body that drips in would hold the slot all the while.
+        // After the body is read: a slow body must not hold a slot.
         let slot = matches!(access, Access::Protected).then(|| self.slots.try_acquire());
         let _slot = slot.transpose().map_err(ApiError::overloaded)?;
         let toll = admission.toll.clone();
@@ -237,7 +237,7 @@ impl App {
         }
     }
 
-    /// The path that is looked up.
+    /// The path for the route lookup.
     fn path<'a>(&self, parts: &'a Parts) -> &'a str {
         let path = parts.uri.path();
         if !self.surface.lenient {
@@ -301,14 +301,14 @@ impl App {
     }
 }
 
-/// A key in the query, known or not.
+/// The key in the query, known or not.
 fn query_key(parts: &Parts) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(parts.uri.query()?.as_bytes());
     let (_, key) = pairs.find(|(name, _)| name == "apiKey")?;
     Some(key.into_owned())
 }
 
-/// What an answer that is not over with its head goes on with.
+/// What a long-lived answer needs.
 struct Stays {
     seat: Arc<Seat>,
     upgraded: OnUpgrade,

@@ -1,5 +1,5 @@
-//! WebSockets (RFC 6455): the handshake over HTTP/1.1, and a socket that ends by itself: on silence, on
-//! a peer that does not read, on what is too large, and with the listener.
+//! WebSockets (RFC 6455): the handshake over HTTP/1.1, and a socket that closes on silence, on a peer that does not
+//! read, on oversized messages, and with the listener.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -28,51 +28,51 @@ use tokio_tungstenite::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A text that many sockets share.
+/// A text that many sockets share without copies.
 pub use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::{ApiError, Request, crowd::Seat, line::Line};
 
-/// Bytes of a message, whole or in parts.
+/// The most bytes of a message, in one frame or several.
 const MESSAGE: usize = 16 << 10;
-/// Bytes that are read at a time; every idle socket has a buffer of this size.
+/// Bytes per read; every idle socket has a buffer of this size.
 const BUFFER: usize = 1 << 10;
-/// Bytes that wait for a peer's kernel to take them.
+/// The most bytes that wait for the peer to read.
 const UNSENT: usize = 256 << 10;
-/// For a message to leave; a peer that takes longer is slow. In unit tests what happens ends a socket, and
-/// never how long a busy machine takes for it.
+/// Time for a message to leave; a peer that takes longer is slow. Unit tests use a long time, so that a busy machine
+/// does not end a socket.
 const SENDING: Duration = Duration::from_secs(if cfg!(test) { 600 } else { 10 });
-/// For the last message to leave and be answered.
+/// Time for the close frame to leave and be answered.
 const FAREWELL: Duration = Duration::from_secs(if cfg!(test) { 600 } else { 1 });
-/// Times the pause between signs of life after which a peer is gone.
+/// A peer is gone after this many pauses between pings without a sign of life.
 const SILENCES: u32 = 3;
 
-/// What is done with a socket once it is open.
+/// What runs on a socket once it is open.
 pub struct Upgrade(pub Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>);
 
-/// Why a socket ends.
+/// Why a socket ends, with the code of the close frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The peer closed it, or the connection broke.
+    /// The peer closed the socket, or the connection broke.
     Gone,
     /// The listener ends: 1001.
     Listener,
-    /// The peer does not read what it asked for: 1013.
+    /// The peer does not read what it subscribed to: 1013.
     Slow,
     /// The peer gives no sign of life: 1008.
     Silent,
-    /// The peer does what it may not, and is told what: 1008.
+    /// The peer broke a rule; the close frame names it: 1008.
     Misused(&'static str),
     /// A message that is not text: 1003.
     Binary,
     /// A message above the limit: 1009.
     TooLarge,
-    /// What is no WebSocket frame, or no UTF-8: 1002.
+    /// Not a WebSocket frame, or not UTF-8: 1002.
     Malformed,
 }
 
 impl End {
-    /// The close frame; `None` where nobody would read it.
+    /// The close frame; `None` where the peer is gone.
     fn frame(&self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Gone => return None,
@@ -107,7 +107,7 @@ impl From<tungstenite::Error> for End {
 pub struct Socket {
     stream: WebSocketStream<TcpStream>,
     ending: CancellationToken,
-    /// Between signs of life.
+    /// The pause between pings.
     ping: Duration,
     heard: Instant,
     next_look: Instant,
@@ -115,12 +115,12 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// The next message, or why the socket ends. Nothing is lost when this is dropped before it is
-    /// done. Pings are sent and answered meanwhile.
+    /// The next message, or why the socket ends. Sends and answers pings meanwhile. Cancel-safe: dropping the future
+    /// loses no message.
     pub async fn next(&mut self) -> Result<Utf8Bytes, End> {
         loop {
             let came = tokio::select! {
-                // What has come already is a sign of life, however late it is looked at.
+                // Bytes that have arrived are a sign of life, however late they are read.
                 biased;
                 () = self.ending.cancelled() => return Err(End::Listener),
                 came = self.stream.next() => came,
@@ -167,12 +167,12 @@ impl Socket {
         }
     }
 
-    /// Tells the peer why, and gives it a second to hear it.
+    /// Sends the close frame and waits up to `FAREWELL` for the peer to answer.
     pub async fn close(mut self, why: End) {
         tracing::debug!(?why, "socket ended");
         let farewell = async {
             let Some(frame) = why.frame() else {
-                // The library answers a close frame when it is asked to flush.
+                // The library answers a close frame on flush.
                 self.stream.flush().await.ok();
                 return;
             };
@@ -181,7 +181,7 @@ impl Socket {
             }
             while let Some(Ok(_)) = self.stream.next().await {}
             if matches!(why, End::TooLarge | End::Malformed) {
-                // Unread bytes would make the kernel reset the connection, and the frame lost.
+                // With unread bytes the kernel would reset the connection, and the frame would be lost.
                 let stream = self.stream.get_mut();
                 stream.shutdown().await.ok();
                 let mut rest = [0; BUFFER];
@@ -192,8 +192,8 @@ impl Socket {
     }
 }
 
-/// The head of the answer that makes the connection of `request` a WebSocket: 426 for a plain request, 400 for
-/// a handshake that is none or comes over HTTP/2.
+/// The answer headers that turn the connection of `request` into a WebSocket. Errors: 426 for a plain request, 400
+/// for an invalid handshake or HTTP/2.
 pub fn handshake(request: &Request) -> Result<HeaderMap, ApiError> {
     let accept = accept(request)?;
     let mut headers = HeaderMap::new();
@@ -226,7 +226,7 @@ fn accept(request: &Request) -> Result<HeaderValue, ApiError> {
     if body || request.headers.contains_key(TRANSFER_ENCODING) {
         return Err(refused("a WebSocket is opened without a body"));
     }
-    // 16 bytes in base64.
+    // A key is 16 bytes in base64.
     let mut keys = request.headers.get_all(SEC_WEBSOCKET_KEY).iter();
     let key = keys.next().map(HeaderValue::as_bytes);
     let key = key.filter(|key| key.len() == 24 && key.ends_with(b"=="));
@@ -236,7 +236,7 @@ fn accept(request: &Request) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(&derive_accept_key(key)).map_err(ApiError::internal)
 }
 
-/// Whether a comma-separated header names `word`.
+/// Whether a comma-separated header contains `word`.
 fn names(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let values = headers.get_all(name);
     let texts = values.iter().filter_map(|value| value.to_str().ok());
@@ -244,7 +244,7 @@ fn names(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     words.any(|given| given.trim().eq_ignore_ascii_case(word))
 }
 
-/// Waits until the connection of `upgraded` is a WebSocket, and runs it.
+/// Waits until the connection of `upgraded` is a WebSocket, then runs it.
 pub async fn run(
     upgraded: OnUpgrade,
     upgrade: Upgrade,
@@ -254,7 +254,7 @@ pub async fn run(
 ) {
     let Ok(upgraded) = upgraded.await else { return };
     let Ok(mut parts) = downcast::<TokioIo<Line<TcpStream>>>(upgraded) else {
-        tracing::error!("an upgraded connection is of another kind");
+        tracing::error!("the upgraded connection has an unexpected type");
         return;
     };
     let config = WebSocketConfig::default()
@@ -264,7 +264,7 @@ pub async fn run(
         .max_message_size(Some(MESSAGE))
         .max_frame_size(Some(MESSAGE));
     let stream = parts.io.into_inner().into_stream();
-    // Even an empty piece of the connection's buffer keeps all of it.
+    // A copy: even an empty slice of the connection's buffer keeps the whole buffer alive.
     let read = Vec::from(&*std::mem::take(&mut parts.read_buf));
     let stream = WebSocketStream::from_partially_read(stream, read, Role::Server, Some(config));
     let now = Instant::now();

@@ -1,6 +1,5 @@
-//! One API of the daemon: what its listener answers with, whom it lets in, how much of the process callers may
-//! take, how it says no, and which pages in browsers may read its answers. Nothing of it is shared with
-//! another surface.
+//! One API of the daemon: its routes, its gate, the limits of its callers, the form of its errors, and the origins
+//! whose pages may read its answers. Surfaces share nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,41 +8,41 @@ use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use vm::protocol::limits;
 
 use super::{
-    Gate, Response, Router, error::Errors, forwarded::Proxies, limit::Allowance, openapi::About,
-    page, plain::PLAIN, router::RouteError, service::App,
+    Gate, Response, Router, error::Errors, forwarded::Proxies, limit::Quota, openapi::About, page,
+    plain::PLAIN, router::RouteError, service::App,
 };
 
-/// How long a browser remembers a preflight's answer.
+/// How long a browser may cache the answer to a preflight.
 const REMEMBERED: Duration = Duration::from_secs(86_400);
 
-/// See [`Surface::finish`].
+/// The last step of an answer: see [`Surface::finish`].
 pub type Finish = Arc<dyn Fn(&'static str, Response) -> Response + Send + Sync>;
 
-/// See the module.
+/// Everything that defines one listener's API.
 pub struct Surface {
-    /// What logs and metrics call it.
+    /// The name in logs and metrics.
     pub name: &'static str,
-    /// What its documentation says of the whole.
+    /// The general part of the API description.
     pub about: About,
     pub router: Router,
-    /// Whether clients may be wrong about paths and methods: slashes in front of a path are one, as they
-    /// come from a base URL that ends in one, and another method of a known path is 405. Without it paths
-    /// are exact, and both are 404 (guide: protocol 10.1).
+    /// Whether paths and methods are matched leniently: several leading slashes count as one (they come from a base
+    /// URL with a trailing slash), and another method of a known path is 405. Otherwise paths are exact, and both are
+    /// 404 (guide: protocol 10.1).
     pub lenient: bool,
     pub gate: Gate,
     pub limits: Limits,
-    /// Who may say whom a request comes from.
+    /// The proxies whose headers name the client.
     pub proxies: Proxies,
     pub errors: Errors,
-    /// Gets every answer before it is sent, errors too, with the route's path or `unmatched`; returns what is
-    /// sent. `None` changes nothing.
+    /// Transforms every answer before it is sent, errors included; its first argument is the route's path, or
+    /// `unmatched`.
     pub finish: Option<Finish>,
-    /// `None`: no page of another origin may read an answer. See [`any_origin`].
+    /// With `None` no page of another origin may read an answer. See [`any_origin`].
     pub cors: Option<CorsLayer>,
 }
 
 impl Surface {
-    /// The routes of `router`, open to everybody, with the usual limits and errors and without CORS.
+    /// The routes of `router`, open to everybody, with the default limits and errors and without CORS.
     pub fn new(name: &'static str, about: impl Into<About>, router: Router) -> Self {
         Self {
             name,
@@ -59,15 +58,15 @@ impl Surface {
         }
     }
 
-    /// What [`serve`](super::serve) answers with: the routes and a documentation page of their own.
+    /// Adds a documentation page and makes the app that [`serve`](super::serve) answers with.
     pub fn open(mut self) -> Result<App, RouteError> {
         self.router = page::documented(self.router, self.about, self.errors)?;
         Ok(App::new(self))
     }
 }
 
-/// Pages of every origin may call, with any header, and read these headers of answers besides those
-/// that they always may. Cookies and the like are never sent along: keys are.
+/// Pages of every origin may call with any header, and read the `exposed` headers besides the default ones. Browsers
+/// send no cookies; keys are sent.
 pub fn any_origin(exposed: impl IntoIterator<Item = HeaderName>) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(Any)
@@ -79,66 +78,64 @@ pub fn any_origin(exposed: impl IntoIterator<Item = HeaderName>) -> CorsLayer {
             Method::PATCH,
             Method::DELETE,
         ])
-        // `*` would leave out `authorization`.
+        // `*` would not cover `authorization`.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers(exposed.into_iter().collect::<Vec<_>>())
         .max_age(REMEMBERED)
 }
 
-/// What callers may take of the process.
+/// The limits of a surface.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections, about 25 KB each while idle; more wait in the kernel's queue.
+    /// Open connections, about 25 KB each while idle; further ones wait in the kernel's queue.
     pub connections: usize,
-    /// What one address has of the places at one time. A trusted proxy's connections are not counted,
-    /// since they are everybody's.
+    /// The limits per client address. Connections of a trusted proxy are exempt, since all its clients share them.
     pub each: Each,
-    /// How old a connection gets: requests under way finish, and the caller comes again.
+    /// The longest life of a connection: running requests finish, then the caller reconnects.
     pub age: Duration,
-    /// Streams and WebSockets besides, under 20 KB each while idle; more get 503. A connection that
-    /// carries one is counted here and not above, so that neither kind starves the other.
+    /// Streams and WebSockets, under 20 KB each while idle; further ones get 503. They do not count as `connections`,
+    /// so that neither kind starves the other.
     pub sockets: usize,
-    /// Requests of protected routes being answered at one time, their bodies whole; more get 503.
+    /// Requests of protected routes in progress, after their bodies are read; further ones get 503.
     pub requests: usize,
     /// Bytes of a body.
     pub body: usize,
-    /// Bytes of all bodies in memory at one time; more get 503.
+    /// Bytes of all bodies in memory at one time; further ones get 503.
     pub bodies: usize,
     /// Bytes of a request head.
     pub head: usize,
     /// Header fields of a request.
     pub fields: usize,
-    /// For a head to arrive.
+    /// Time for a head to arrive.
     pub head_time: Duration,
-    /// For a body to arrive.
+    /// Time for a body to arrive.
     pub body_time: Duration,
-    /// For an answer to be made.
+    /// Time for an answer to be made.
     pub deadline: Duration,
-    /// Silence after which a connection ends.
+    /// Silence after which the server closes a connection.
     pub idle: Duration,
-    /// Silence of a WebSocket's peer after which it is asked for a sign of life; three times as much
-    /// ends it.
+    /// Silence of a WebSocket's peer after which the server pings it; after three times as much the server closes the
+    /// socket.
     pub ping: Duration,
-    /// For requests under way when the end is asked for.
+    /// Time for running requests at shutdown.
     pub drain: Duration,
-    /// HTTP/2: streams of a connection at one time.
+    /// HTTP/2: concurrent streams of a connection.
     pub streams: u32,
-    /// HTTP/2: streams that a peer may reset before they are looked at, and that may break the
-    /// rules, before the connection ends.
+    /// HTTP/2: streams that a peer may reset early or with an error before the server closes the connection.
     pub resets: usize,
 }
 
-/// What an address (IPv6: a /64) has at one time. A /48 has four times as much.
+/// The limits per client address (IPv6: a /64). A /48 gets four times as much.
 #[derive(Clone, Copy, Debug)]
 pub struct Each {
-    /// Connections; more are closed as they come.
+    /// Connections; the server closes further ones at once.
     pub connections: usize,
-    /// Requests under way, whatever connection or HTTP/2 stream they came over; more get 503.
+    /// Requests in progress over all connections and HTTP/2 streams; further ones get 503.
     pub requests: usize,
-    /// Streams and WebSockets; more get 503.
+    /// Streams and WebSockets; further ones get 503.
     pub sockets: usize,
-    /// Messages over WebSockets, pings too, in a window; who sends more is cut off.
-    pub messages: Allowance,
+    /// Messages over WebSockets in a window, pings included; the server closes the socket of a peer that sends more.
+    pub messages: Quota,
 }
 
 impl Default for Each {
@@ -147,7 +144,7 @@ impl Default for Each {
             connections: 256,
             requests: 256,
             sockets: 128,
-            messages: Allowance {
+            messages: Quota {
                 max: 1200,
                 window_ms: 60_000,
             },

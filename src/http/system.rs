@@ -1,5 +1,4 @@
-//! Routes about the process itself: alive, ready, metrics. What "ready" means is told by the
-//! composition root.
+//! Routes about the process itself: liveness, readiness, metrics. The composition root supplies the readiness check.
 
 use std::sync::Arc;
 
@@ -15,30 +14,30 @@ use super::{
 const EXPOSITION: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// What the routes of this file answer from.
+/// The state of these routes.
 pub struct System {
-    /// `IMAGE_TAG`.
+    /// The image tag (`IMAGE_TAG`).
     pub version: Option<String>,
     pub readiness: ReadinessCheck,
-    /// Prometheus' text format.
+    /// Renders the metrics in Prometheus' text format.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
-/// Asks everything that an attestation needs; quick, and free of side effects.
+/// Checks everything that an attestation needs; quick, without side effects.
 pub type ReadinessCheck = Arc<dyn Fn() -> BoxFuture<'static, Readiness> + Send + Sync>;
 
-/// Can it attest now? `ready` is true when the hub and every served chain can.
+/// Whether the daemon can attest now: `ready` is true when the hub and every served chain are ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Readiness {
     pub ready: bool,
-    /// Why not, where it is no single chain's fault.
+    /// The reason when it is not a single chain's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub chains: Vec<ChainReadiness>,
 }
 
 impl Readiness {
-    /// Ready when all `chains` are.
+    /// Ready when all `chains` are ready.
     pub fn of(chains: Vec<ChainReadiness>) -> Self {
         Self {
             ready: chains.iter().all(|chain| chain.ready),
@@ -48,20 +47,20 @@ impl Readiness {
     }
 }
 
-/// One chain's part in [`Readiness`].
+/// The readiness of one chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChainReadiness {
     pub id: String,
     pub ready: bool,
-    /// Why not, without anything secret (no URL of a provider).
+    /// The reason, without secrets (no provider URL).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What an operator should change although it works, e.g. a single provider in production.
+    /// What an operator should change although the chain works, e.g. a single provider in production.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// The process answers.
+/// The answer of a live process.
 #[derive(Serialize, ToSchema)]
 struct Alive {
     status: &'static str,
@@ -76,7 +75,7 @@ struct Lives {
     with_report: Option<String>,
 }
 
-/// For surfaces that tell nothing of the inside.
+/// For surfaces that reveal nothing of the inside.
 pub static LIVES: [Route<System>; 2] = [alive("/lives"), alive("/lives/v1")];
 
 const fn alive(path: &'static str) -> Route<System> {
@@ -98,10 +97,10 @@ const fn alive(path: &'static str) -> Route<System> {
     }
 }
 
-/// For the oracle's surface: the path that clients of the network know.
+/// For the oracle's surface: the path that the network's clients know.
 pub static ALIVE: [Route<System>; 1] = [alive("/lives/v1")];
 
-/// What the description of the operator's listener says of the whole.
+/// The general part of the operator listener's API description.
 pub const ABOUT: About = About {
     title: "intentd operations",
     text: "What operators watch: whether the daemon is alive, whether it is ready, and, under `/metrics`, its \
@@ -109,7 +108,7 @@ pub const ABOUT: About = About {
     groups: &[("Service", "Whether the service itself answers.")],
 };
 
-/// For the operator's listener only: who sees these knows what the daemon reads and how well.
+/// For the operator's listener only: these routes reveal what the daemon reads and how well.
 pub static OPERATIONS: [Route<System>; 3] = [
     alive("/lives/v1"),
     Route {
@@ -144,7 +143,7 @@ pub static OPERATIONS: [Route<System>; 3] = [
 fn lives(system: &System, request: &Request) -> Result<Response, ApiError> {
     let asked: Lives = request.query()?;
     let report = matches!(asked.with_report.as_deref(), Some("1" | "true"));
-    // Clients of the network know the text `undefined` for a build without a tag.
+    // The network's clients know the text `undefined` for a build without a tag.
     let version = || system.version.clone().unwrap_or_else(|| "undefined".into());
     Response::json(&Alive {
         status: "ok",

@@ -102,7 +102,7 @@ impl AdminHandle {
             return Err(AdminError::Moved);
         };
         tracing::warn!(network, height, to, "the operator has blocks read again");
-        wakeup.ring();
+        wakeup.wake();
         Ok(height)
     }
 

@@ -3,7 +3,7 @@
 //! A provider that showed a deposit which a quorum calls gone may have left out others, and the quorum may have been
 //! wrong for a moment. So the blocks are read once more: the confirmer notes the block in the cursor's row, in the
 //! commit that calls the deposit gone, and the tail takes the cursor back. The pause between two such times doubles,
-//! so a provider that goes on with it does not stop the index.
+//! so a provider that goes on showing such deposits does not stop the index.
 
 use crate::store::rows::cursor::{Again, Cursor, Mark};
 
@@ -11,11 +11,11 @@ use crate::store::rows::cursor::{Again, Cursor, Mark};
 const SHORTEST: u64 = 60_000;
 /// The longest of these pauses; with the time that finality takes it is shorter than marks reach back.
 const LONGEST: u64 = 1_800_000;
-/// The newest marks, all of which are kept.
+/// How many of the newest marks are all kept.
 const NEW: usize = 128;
-/// Marks that a cursor has: it can be taken back as many steps, and the older steps span several blocks.
+/// The most marks of a cursor. It can be taken back to each of them.
 pub const MARKS: usize = 256;
-/// Seconds between two of the older marks: with all of them kept, they reach back more than an hour.
+/// Seconds between two of the older marks, so that all marks together reach back more than an hour.
 const APART: u64 = 32;
 
 impl Again {
@@ -42,7 +42,7 @@ impl Again {
         (self.block, self.next) = (None, now.saturating_add(self.pause));
     }
 
-    /// What remains to be read again when everything from `next` on is read anyway.
+    /// What remains to be read again when everything from height `next` on is read anyway.
     #[must_use]
     pub fn below(mut self, next: u64) -> Self {
         self.block = self.block.filter(|block| *block < next);
@@ -58,10 +58,11 @@ pub fn rewound(cursor: &Cursor, kept: usize) -> Cursor {
     Cursor { next, marks, again }
 }
 
-/// Adds a mark. Of the older ones only those stay that are `APART`, for a chain with a block every `block_seconds`.
+/// Adds a mark, higher than all before. Of the older ones only those stay that are `APART`, for a chain with a block
+/// every `block_seconds`.
 pub fn marked(marks: &mut Vec<Mark>, mark: Mark, block_seconds: u64) {
     marks.push(mark);
-    // Such chains make up to four blocks in a second.
+    // A chain with a block every second or less makes up to four blocks in a second.
     let apart = match block_seconds {
         0 | 1 => APART * 4,
         seconds => (APART / seconds).max(1),

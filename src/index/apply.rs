@@ -296,8 +296,8 @@ mod tests {
                 Event::Gone(number) => gone(&mut facts, id, hash(*number)),
             }
         }
-        let told = facts.deposits.iter();
-        told.map(|one| (one.place.number, one.standing)).collect()
+        let found = facts.deposits.iter();
+        found.map(|one| (one.place.number, one.standing)).collect()
     }
 
     #[test]
@@ -513,7 +513,7 @@ mod tests {
         }
         let first = fixtures::deposit(1, Standing::Included);
         lost(&mut facts, first.onchain_id, first.place.hash);
-        let told: Vec<_> = facts
+        let found: Vec<_> = facts
             .deposits
             .iter()
             .map(|one| (one.onchain_id[31], one.network.as_str(), one.standing))
@@ -523,7 +523,7 @@ mod tests {
             (1, "origin", Standing::Reorged),
             (3, "destination", Standing::Included),
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(found, wanted);
     }
 
     #[test]

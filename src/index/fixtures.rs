@@ -1,4 +1,4 @@
-//! A chain in memory for the index's tests: blocks that fork, deposits in them, and a provider that
+//! A chain in memory for the index's tests: blocks that fork, heights that it skips, deposits, and a provider that
 //! shows them within limits.
 
 use std::{
@@ -66,7 +66,10 @@ pub struct World(Mutex<State>);
 
 #[derive(Default)]
 struct State {
+    /// Rising.
     blocks: Vec<Block>,
+    /// Heights that are skipped before the next block.
+    skipped: u64,
     deposit_txs: Vec<DepositTx>,
     /// Blocks that one question may be about.
     most: Option<u64>,
@@ -91,6 +94,11 @@ impl World {
 
     fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
         with(&mut self.0.lock().unwrap())
+    }
+
+    /// The next block is `count` heights above the one that would follow.
+    pub fn skip(&self, count: u64) {
+        self.with(|state| state.skipped += count);
     }
 
     /// Adds `count` blocks.
@@ -128,14 +136,15 @@ impl World {
         self.with(|state| {
             let kept = state.blocks.len() - depth;
             state.blocks.truncate(kept);
-            let height = kept as u64;
-            state.deposit_txs.retain(|one| one.number < height);
+            let head = state.blocks.last().map(|block| block.number);
+            state.deposit_txs.retain(|one| Some(one.number) <= head);
             state.forks += 1;
         });
     }
 
-    pub fn block_at(&self, number: u64) -> Block {
-        self.with(|state| state.blocks[usize::try_from(number).unwrap()].clone())
+    /// The block that stands at `height`.
+    pub fn block_at(&self, height: u64) -> Block {
+        self.with(|state| state.standing(height).unwrap())
     }
 
     pub fn head_number(&self) -> u64 {
@@ -171,7 +180,8 @@ impl World {
 
 impl State {
     fn mine(&mut self) {
-        let number = self.blocks.len() as u64;
+        let next = self.blocks.last().map_or(0, |block| block.number + 1);
+        let number = next + std::mem::take(&mut self.skipped);
         let mut hash = [self.forks; 32];
         hash[24..].copy_from_slice(&number.to_be_bytes());
         self.blocks.push(Block {
@@ -180,6 +190,12 @@ impl State {
             parent: self.blocks.last().map_or(B256::ZERO, |block| block.hash),
             time: 1_700_000_000 + number * 12,
         });
+    }
+
+    fn standing(&self, height: u64) -> Option<Block> {
+        self.blocks.last().filter(|head| height <= head.number)?;
+        let above = self.blocks.partition_point(|block| block.number <= height);
+        self.blocks.get(above.checked_sub(1)?).cloned()
     }
 
     fn answer<T>(&self, answer: T) -> Result<T, ReadError> {
@@ -193,9 +209,8 @@ impl Scanner for World {
         self.with(|state| state.answer(state.blocks.last().unwrap().clone()))
     }
 
-    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
-        let at = usize::try_from(number).unwrap();
-        self.with(|state| state.answer(state.blocks.get(at).cloned()))
+    async fn block(&self, height: u64) -> Result<Option<Block>, ReadError> {
+        self.with(|state| state.answer(state.standing(height)))
     }
 
     async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {

@@ -70,12 +70,13 @@ impl From<RowError> for IndexError {
 pub struct Wakeup(Notify);
 
 impl Wakeup {
-    pub fn ring(&self) {
+    /// Makes the worker look now, or as soon as it waits the next time.
+    pub fn wake(&self) {
         self.0.notify_one();
     }
 
-    /// Waits until it rings; a ring before counts, too.
-    pub async fn rung(&self) {
+    /// Waits until [`Self::wake`] is called; a call before counts, too.
+    pub async fn woken(&self) {
         self.0.notified().await;
     }
 }

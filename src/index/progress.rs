@@ -22,7 +22,7 @@ impl Progress {
 
     /// Everything up to `to` is indexed, of a chain whose head is `head`. The bar is shown from the first call that
     /// leaves something to do, until one that leaves nothing.
-    pub fn show(&mut self, to: u64, head: u64) {
+    pub fn report(&mut self, to: u64, head: u64) {
         if to >= head {
             if let Some(bar) = self.bar.take() {
                 bar.finish_and_clear();

@@ -110,10 +110,10 @@ impl Transactions {
 
     /// `POST /transactions/index`: looks for a transaction now and for as long as it takes. Durable when it returns.
     /// `now` in unix milliseconds.
-    pub async fn index(&self, told: Submission<'_>, now: u64) -> Result<(), SubmittedError> {
-        let (name, network) = self.network(told.chain)?;
-        let transaction = parse(network, told.transaction)?;
-        let request = match told.request {
+    pub async fn index(&self, submission: Submission<'_>, now: u64) -> Result<(), SubmittedError> {
+        let (name, network) = self.network(submission.chain)?;
+        let transaction = parse(network, submission.transaction)?;
+        let request = match submission.request {
             Some(id) => Some(self.request(&id).await?),
             None => None,
         };
@@ -125,8 +125,8 @@ impl Transactions {
         }
         self.watch(name, &transaction, request.as_ref(), now)
             .await?;
-        network.wakeup.ring();
-        self.wakeup.ring();
+        network.wakeup.wake();
+        self.wakeup.wake();
         Ok(())
     }
 
@@ -144,12 +144,12 @@ impl Transactions {
             serde_json::from_str(spelled).map_err(|_| bad("tx: expected a JSON object"))?;
         let newest = spelled.replacement_tx_hash.or(spelled.tx_hash);
         let hash = newest.ok_or_else(|| bad("tx: neither txHash nor replacementTxHash"))?;
-        let told = Submission {
+        let submission = Submission {
             chain,
             transaction: &hash,
             request: Some(request),
         };
-        self.index(told, now).await
+        self.index(submission, now).await
     }
 
     /// `GET /transactions/status`: on one chain, or on the first that knows it.

@@ -1,10 +1,13 @@
-//! Follows one network: reads ranges of blocks, records the deposits in them, and moves a cursor.
+//! Follows one network: reads ranges of heights, records the deposits in them, and moves a cursor.
 //!
 //! A range's facts are committed before the cursor passes the range, and each of these commits may be repeated, so a
-//! stop at any time loses nothing and repeats nothing. After a reorg the cursor goes back to the last common block.
+//! stop at any time loses nothing and repeats nothing. After a reorg the cursor goes back to the last common mark.
 //! From there the tail reads on and marks what has a [`deposit_tx`] row and is no longer in the blocks. Deposits are
 //! recorded as one provider shows them, and the confirmer judges them; the cursor passes only what a second provider
 //! has read, too.
+//!
+//! Ranges, cursor and marks count heights, and a chain may skip some. Each height has the block that stands there
+//! ([`Scanner::block`]), so a range may end at a skipped height, or have no block at all.
 
 mod again;
 mod range;
@@ -48,11 +51,11 @@ use crate::{
     },
 };
 
-/// Blocks below the head that have a mark each, so that a reorg of them ends at one.
+/// Heights below the head that are read only after everything older has a mark, so that a reorg of them ends at one.
 const DEEP: u64 = 128;
-/// Blocks below the cursor that are read again: providers know a block before they know its logs.
+/// Heights below the cursor that are read again: providers know a block before they know its deposits.
 const AGAIN: u64 = 16;
-/// A range that took longer is not enlarged.
+/// After a range that took longer the next one is no larger.
 const FAST: Duration = Duration::from_secs(1);
 /// Deposit transactions that one step forgets.
 const FORGOTTEN: usize = 256;
@@ -66,20 +69,21 @@ const RESIGNED: Duration = Duration::from_secs(30);
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Everything up to `to` is indexed.
+    /// Everything up to height `to` is indexed.
     Moved { to: u64, head: u64 },
     /// There is no new block.
     Idle,
-    /// Blocks were reorged: everything after `to` is read again.
+    /// The cursor was taken back: everything above height `to` is read again.
     Rewound { to: u64 },
-    /// Nothing was done and another try is due: the range was too large, or the chain moved.
+    /// Nothing was read and another try is due: there was no cursor, the range was too large, the chain moved, or
+    /// another provider has newer blocks.
     Again,
 }
 
 /// Follows one network.
 pub struct Tail {
     network: Network,
-    /// Never empty; a step asks the first one in the order of [`Tail::turn`].
+    /// A step reads through the one at `turn`, and asks the others for a second reading.
     scanners: Vec<Arc<dyn Scanner>>,
     turn: usize,
     recorder: Recorder,
@@ -124,7 +128,7 @@ impl Tail {
         }
     }
 
-    /// The cursor also moves over what one provider alone shows, because the operator wants it so.
+    /// With `alone` the cursor also passes what one provider alone shows.
     #[must_use]
     pub fn alone(mut self, alone: bool) -> Self {
         self.alone = alone;
@@ -133,7 +137,7 @@ impl Tail {
 
     /// Reports to `troubles` what stops it.
     #[must_use]
-    pub fn telling(mut self, troubles: Arc<Troubles>) -> Self {
+    pub fn with_troubles(mut self, troubles: Arc<Troubles>) -> Self {
         self.troubles = troubles;
         self
     }
@@ -152,7 +156,7 @@ impl Tail {
             self.troubled(errors, &stepped);
             let wait = match stepped {
                 Ok(Step::Moved { to, head }) => {
-                    progress.show(to, head);
+                    progress.report(to, head);
                     match to < head {
                         true => continue,
                         false => poll,
@@ -171,7 +175,7 @@ impl Tail {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return,
-                () = self.wakeup.rung() => {}
+                () = self.wakeup.woken() => {}
                 () = sleep(wait) => {}
             }
         }
@@ -227,27 +231,26 @@ impl Tail {
         if began.elapsed() < FAST {
             self.span.borne(span.blocks());
         }
-        // What the range was read from must still be the chain, unless two providers showed it.
-        if !blocks.is(&end).await? {
+        // Another block at the end means that the chain changed while its deposits were read.
+        if !blocks.stands(to, &end).await? {
             return Ok(Step::Again);
         }
         let agreed = self.agreed(&blocks, span, (first, second)).await?;
         let range = span.from..=to;
         let unknown = self.record(&blocks, range, &agreed, now).await?;
-        let end = match agreed.end {
-            End::At(end) => end,
+        let (to, end) = match agreed.end {
+            End::At { height, block } => (height, block),
             End::Behind => return Ok(Step::Idle),
             End::Unread(why) => return Err(IndexError::Unconfirmed(why)),
         };
-        self.advance(&stored, &end, unknown).await?;
+        self.advance(&stored, mark(to, &end), unknown).await?;
         let requests = &self.recorder.requests;
         requests.reached(&self.network.name, end.time);
-        self.measure(end.number, head);
-        let to = end.number;
+        self.measure(to, head);
         Ok(Step::Moved { to, head })
     }
 
-    /// Takes the network over once; an error as soon as another tail has it.
+    /// Takes the network's lease with the first step; `Fenced` as soon as another tail has it.
     async fn hold(&mut self, now: u64) -> Result<(), IndexError> {
         let store = self.recorder.requests.store();
         let stands = match &self.held {
@@ -277,25 +280,25 @@ impl Tail {
         Ok(Some(Stored { cursor, bytes }))
     }
 
-    /// The first cursor: before `index_from` or the head, and never where a reorg would leave no mark. The first
-    /// block of a chain has no transactions, so it is always the lowest mark.
+    /// Stores the first cursor, with a mark that no reorg reaches: below `index_from`, and [`DEEP`] below the head or
+    /// lower. Height 0 is the lowest mark, since the first block of a chain has no transactions.
     async fn begin(&self, blocks: &Blocks<'_>) -> Result<Step, IndexError> {
         let head = blocks.head().number;
         let from = self.network.index_from.unwrap_or(u64::MAX);
         let below = from.saturating_sub(1).min(head.saturating_sub(DEEP));
         let cursor = Cursor {
             next: below.saturating_add(1),
-            marks: vec![mark(&blocks.at(below).await?)],
+            marks: vec![mark(below, &blocks.at(below).await?)],
             again: Again::default(),
         };
         self.commit(Expect::Absent, &cursor, Batch::new()).await?;
         Ok(Step::Again)
     }
 
-    /// Where the next range ends: while the past is read, before the blocks that may be reorged.
+    /// The height where the next range ends: while the past is read, below the blocks that may be reorged.
     fn to(&self, cursor: &Cursor, head: u64) -> u64 {
         let span = self.blocks();
-        // Wherever the provider's head is, some blocks below the cursor are read again.
+        // Wherever the provider's head is, some heights below the cursor are read again.
         let again = cursor.next.saturating_sub(AGAIN.min(span / 2));
         let to = again.max(oldest(cursor)).min(cursor.next);
         let to = to.saturating_add(span - 1);
@@ -306,12 +309,12 @@ impl Tail {
         }
     }
 
-    /// The most blocks of a range: one that is new, and one that was read before.
+    /// The most heights of a range; at least two, a new one and one that was read before.
     fn blocks(&self) -> u64 {
         self.span.blocks().max(2)
     }
 
-    /// Where a range that ends at `to` begins.
+    /// The height where a range that ends at `to` begins.
     fn from(&self, cursor: &Cursor, to: u64) -> u64 {
         let least = to.saturating_sub(self.blocks() - 1);
         let again = cursor.next.saturating_sub(AGAIN);
@@ -325,15 +328,16 @@ impl Tail {
         }
     }
 
-    /// Moves the cursor behind `end`. Deposit transactions that no rewind can reach any more are forgotten.
+    /// Moves the cursor above `end`, also where the range has no block. Deposit transactions that no rewind can reach
+    /// any more are forgotten.
     async fn advance(
         &self,
         stored: &Stored,
-        end: &Block,
+        end: Mark,
         mut batch: Batch,
     ) -> Result<(), IndexError> {
         let mut marks = stored.cursor.marks.clone();
-        marked(&mut marks, mark(end), self.network.block_seconds);
+        marked(&mut marks, end, self.network.block_seconds);
         if marks.len() == MARKS {
             let network = &self.network.name;
             let oldest = marks.first().map_or(0, |mark| mark.number);
@@ -375,14 +379,14 @@ impl Tail {
     }
 }
 
-/// The lowest block above all marks.
+/// The lowest height that a rewind reads again: the one above the oldest mark.
 fn oldest(cursor: &Cursor) -> u64 {
     cursor.marks.first().map_or(0, |mark| mark.number + 1)
 }
 
-fn mark(block: &Block) -> Mark {
+fn mark(height: u64, block: &Block) -> Mark {
     Mark {
-        number: block.number,
+        number: height,
         hash: block.hash,
     }
 }

@@ -1,4 +1,4 @@
-//! What an operator may change of an integrator. Pure: a refused change changes nothing.
+//! The changes that an operator can make to an integrator. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,15 @@ use super::{
     webhook::UrlError,
 };
 
-/// Keys of one integrator that are valid at the same time.
+/// The most keys of one integrator that are valid at the same time.
 const KEYS: usize = 8;
-/// Characters of a label.
+/// The most characters of a label.
 const LABEL: usize = 64;
 
 /// Why a change is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
-    #[error(
-        "a label has 1 to {LABEL} characters: letters, digits, and behind the first also . _ -"
-    )]
+    #[error("a label has 1 to {LABEL} characters: letters, digits, and after the first also . _ -")]
     Label,
     #[error("there is an integrator called {0} already, or there was one")]
     Taken(String),
@@ -28,7 +26,7 @@ pub enum ChangeError {
     Missing(String),
     #[error("{0} has been revoked")]
     Revoked(String),
-    #[error("{0} has {KEYS} keys that have not ended yet: rotate with a grace of 0")]
+    #[error("{0} has {KEYS} keys that are still valid: rotate with a grace of 0")]
     Keys(String),
     #[error("there is no endpoint yet: give its --url")]
     NoUrl,
@@ -42,19 +40,19 @@ pub enum ChangeError {
     Link(#[from] LinkError),
 }
 
-/// The change of a webhook; fields that are not named stay.
+/// A change of a webhook; `None` and empty fields change nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookChange {
     pub url: Option<Url>,
-    /// Headers that are set, in place of those of the same name.
+    /// Headers to set; each replaces the one of the same name.
     pub set: BTreeMap<String, String>,
-    /// Names of headers that are removed.
+    /// Names of headers to remove.
     pub removed: BTreeSet<String>,
 }
 
 impl HookChange {
-    /// The webhook that `before` becomes by this change.
+    /// The webhook after this change.
     pub fn of(self, before: Option<&Webhook>) -> Result<Webhook, ChangeError> {
         let url = self.url.or_else(|| before.map(|hook| hook.url.clone()));
         let url = url.ok_or(ChangeError::NoUrl)?;
@@ -72,19 +70,19 @@ impl HookChange {
     }
 }
 
-/// Removes a header, whatever its case; returns whether there was one.
+/// Removes a header, ignoring case; returns whether there was one.
 fn remove(headers: &mut BTreeMap<String, String>, name: &str) -> bool {
     let before = headers.len();
     headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
     headers.len() < before
 }
 
-/// The scopes of a new integrator by default.
+/// The default scopes of a new integrator.
 pub fn usual_scopes() -> BTreeSet<Scope> {
     [Scope::Quote, Scope::RequestsRead].into()
 }
 
-/// Whether `label` can name an integrator. It stands in logs, tables and signed messages.
+/// Whether `label` can name an integrator. Labels appear in logs, tables and signed messages.
 fn check_label(label: &str) -> Result<(), ChangeError> {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let starts = label
@@ -96,7 +94,8 @@ fn check_label(label: &str) -> Result<(), ChangeError> {
 }
 
 impl Integrator {
-    /// A new integrator with the key whose SHA-256 is `digest`. `now` in unix milliseconds, here and below.
+    /// A new integrator with the key whose SHA-256 is `digest`. `now` in unix milliseconds, as in all of these
+    /// methods.
     pub fn new(
         label: &str,
         scopes: BTreeSet<Scope>,
@@ -122,7 +121,7 @@ impl Integrator {
         })
     }
 
-    /// Revoked: from now on none of its keys is known.
+    /// Revokes the integrator: all its keys become invalid.
     pub fn revoked(self, now: u64) -> Result<Self, ChangeError> {
         Ok(Self {
             revoked_at: Some(now),
@@ -130,7 +129,7 @@ impl Integrator {
         })
     }
 
-    /// With a new key; the others expire `grace` milliseconds from now, if they do not expire before.
+    /// Adds a key; the other keys expire `grace` milliseconds from now, or earlier if they already expire earlier.
     pub fn rotated(self, digest: [u8; 32], grace: u64, now: u64) -> Result<Self, ChangeError> {
         let mut changed = self.living()?;
         let end = now.saturating_add(grace);
@@ -151,7 +150,7 @@ impl Integrator {
         Ok(changed)
     }
 
-    /// With other scopes or another tier.
+    /// Changes the scopes or the tier.
     pub fn allowed(
         self,
         scopes: Option<BTreeSet<Scope>>,
@@ -165,15 +164,16 @@ impl Integrator {
         })
     }
 
-    /// With its events sent to `webhook`, or nowhere. The webhook has been checked.
-    pub fn telling(self, webhook: Option<Webhook>) -> Result<Self, ChangeError> {
+    /// Sets or removes the webhook. The caller has checked it.
+    pub fn with_webhook(self, webhook: Option<Webhook>) -> Result<Self, ChangeError> {
         Ok(Self {
             webhook,
             ..self.living()?
         })
     }
 
-    /// With a wallet that was proved by a message of `time` (unix seconds).
+    /// Links a wallet that was proved by a message of `time` (unix seconds); refuses a `time` that is not newer than
+    /// the last.
     pub fn linked(self, wallet: Wallet, time: u64) -> Result<Self, ChangeError> {
         let before = self.living()?;
         if time <= before.proved_at {
@@ -186,7 +186,7 @@ impl Integrator {
         })
     }
 
-    /// Without a wallet.
+    /// Unlinks the wallet.
     pub fn unlinked(self) -> Result<Self, ChangeError> {
         Ok(Self {
             wallet: None,
@@ -249,7 +249,7 @@ mod tests {
             (vec![1, 2], vec![1, 2], vec![2])
         );
         assert_eq!(one.signing(20), Some(&[2; 32]));
-        // The first key keeps its earlier end.
+        // The first key keeps its earlier expiry.
         let two = one.rotated([3; 32], 1000, 50).unwrap();
         assert_eq!(
             (live(&two, 119), live(&two, 120), live(&two, 1050)),
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(gone.clone().revoked(31), no);
         assert_eq!(gone.clone().rotated([2; 32], 0, 31), no);
         assert_eq!(gone.clone().allowed(None, None), no);
-        assert_eq!(gone.clone().telling(None), no);
+        assert_eq!(gone.clone().with_webhook(None), no);
         assert_eq!(gone.unlinked(), no);
     }
 

@@ -1,15 +1,15 @@
-//! Which headers an integrator may have sent with its events. Pure.
+//! Decides which headers an integrator may add to its events. Pure.
 
 use std::collections::BTreeMap;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// How many headers there may be.
+/// The most headers of an integrator.
 pub const MOST: usize = 32;
-/// How many bytes a header may have, with its name.
+/// The most bytes of a header, name included.
 pub const LONGEST: usize = 4 << 10;
 
-/// Headers that are ours, belong to the connection, or change how the body is read.
+/// Headers that the daemon sets, that belong to the connection, or that change how the body is read.
 const RESERVED: [&str; 19] = [
     "connection",
     "content-encoding",
@@ -41,17 +41,17 @@ pub enum HeaderError {
     TooMany,
     #[error("header {0:?} is longer than {LONGEST} bytes")]
     TooLong(String),
-    #[error("header {0:?} has no name that may be sent")]
+    #[error("header {0:?} has an invalid name")]
     Name(String),
     #[error("header {0} is ours to set")]
     Reserved(String),
     #[error("the value of header {0} is not visible ASCII")]
     Value(String),
-    #[error("header {0} stands there twice")]
+    #[error("header {0} occurs twice")]
     Twice(String),
 }
 
-/// The headers as they are sent; an error names the first one that is refused.
+/// The headers as the daemon sends them; an error names the first one that is refused.
 pub fn headers(asked: &BTreeMap<String, String>) -> Result<HeaderMap, HeaderError> {
     if asked.len() > MOST {
         return Err(HeaderError::TooMany);
@@ -67,7 +67,7 @@ pub fn headers(asked: &BTreeMap<String, String>) -> Result<HeaderMap, HeaderErro
     Ok(headers)
 }
 
-/// One header as it is sent, marked as sensitive.
+/// One header as the daemon sends it, marked as sensitive.
 pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HeaderError> {
     if name.len() + value.len() > LONGEST {
         return Err(HeaderError::TooLong(name.chars().take(64).collect()));
@@ -75,7 +75,7 @@ pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Head
     let parsed: HeaderName = name
         .parse()
         .map_err(|_| HeaderError::Name(name.to_owned()))?;
-    // From here on the name is in lower case.
+    // The parsed name is in lower case.
     let text = parsed.as_str();
     let prefixed = RESERVED_PREFIXES.iter().any(|with| text.starts_with(with));
     if prefixed || RESERVED.contains(&text) {

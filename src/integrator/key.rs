@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// The prefix of every key, for people and for scanners that look for leaked secrets.
+/// The prefix of every key, for people and for scanners of leaked secrets.
 const PREFIX: &str = "ik_";
 
 /// A key as its holder has it: `ik_`, 64 random hex digits, and the first 6 hex digits of the SHA-256 of both. It is
-/// longer than 64 bytes on purpose; [`crate::integrator`] says why. Only the operator sees it, once; formatting it
-/// prints nothing of it.
+/// longer than 64 bytes on purpose: see [`crate::integrator`]. The operator sees it once; `Debug` prints nothing of
+/// it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// `random`: 32 bytes that nobody can guess.
+    /// `random`: 32 bytes from a secure source.
     pub fn new(random: &[u8; 32]) -> Self {
         let mut text = format!("{PREFIX}{}", hex::encode(random));
         let sum = digest(text.as_bytes());
@@ -25,12 +25,12 @@ impl ApiKey {
         Self(text)
     }
 
-    /// The text itself.
+    /// The text of the key.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The digest, which is all that the store keeps of the key.
+    /// The SHA-256 of the key; the store keeps nothing else.
     pub fn digest(&self) -> [u8; 32] {
         digest(self.0.as_bytes())
     }

@@ -1,17 +1,17 @@
-//! The link of a sponsorship wallet: the message that its holder signs, and whether the signature is right. Pure.
+//! The link of a sponsorship wallet: the message that its holder signs, and the check of the signature. Pure.
 
 use vm::{
     CodecError,
     protocol::{signature::verify_personal, text::evm_address},
 };
 
-/// How old a message may be, in seconds.
+/// The greatest age of a message in seconds.
 const WINDOW: u64 = 5 * 60;
 
-/// Which wallet is linked to which integrator, and when.
+/// A link of a wallet to an integrator, at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// The name of this service; no other service has it.
+    /// The name of this service, different from that of every other service.
     pub service: &'a str,
     /// The integrator's label.
     pub label: &'a str,
@@ -34,7 +34,7 @@ pub enum LinkError {
     Signature,
 }
 
-/// A wallet's address as links have it; in mixed case its checksum must be right.
+/// A wallet's address in the form of links (lower case); the checksum of a mixed-case address must be right.
 pub fn address(text: &str) -> Result<String, LinkError> {
     let address = evm_address(text).map_err(|CodecError(why)| LinkError::Address(why))?;
     Ok(format!("{address:#x}"))

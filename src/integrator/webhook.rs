@@ -1,8 +1,8 @@
-//! Which URLs events may be sent to. Pure: the addresses behind a name are judged when it is called.
+//! Decides which URLs events may go to. Pure: the sender checks the addresses of the name when it connects.
 
 use url::Url;
 
-/// Bytes that a URL may have.
+/// The most bytes of a URL.
 const LENGTH: usize = 1024;
 
 /// Why a URL is refused.
@@ -20,8 +20,8 @@ pub enum UrlError {
     Long,
 }
 
-/// Whether events may go to `url`: HTTPS, and with `plain` also HTTP. The addresses behind its name are not judged
-/// here.
+/// Whether events may go to `url`: HTTPS, and with `plain` also HTTP. The sender checks the addresses of its name
+/// later.
 pub fn check(url: &Url, plain: bool) -> Result<(), UrlError> {
     match url.scheme() {
         "https" => {}

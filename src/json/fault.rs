@@ -1,38 +1,37 @@
-//! What serde says of a value, in JSON's words: the path, and what was expected there. Rust's types are
-//! nobody's business outside.
+//! Translates serde's errors into a path and an expectation in JSON's words, without names of Rust types.
 
 use std::fmt::Display;
 
 use super::scalar::DIGITS;
 
-/// Longest piece of the caller's own text that is repeated.
+/// The most characters of the caller's own text that a message repeats.
 const ECHO: usize = 120;
-/// What is wrong with a value.
+/// The kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is not there.
+    /// The value is missing.
     Missing,
-    /// It stands where an amount does, and is no number that is read in one way only.
+    /// An amount was expected, and the value is no unambiguous number.
     Amount,
-    /// It is of another type, or none of the values that it may have.
+    /// The value has another type, or is none of the allowed values.
     Field,
 }
 
-/// A value that cannot be read, and why.
+/// Why a value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where it stands, as JavaScript writes it (`txs[0].value`); empty for the whole.
+    /// The path in JavaScript's syntax (`txs[0].value`); empty for the root.
     pub path: String,
     pub cause: Cause,
-    /// `required`, or what was expected of it.
+    /// `required`, or the expected value.
     pub what: String,
 }
 
 impl Fault {
-    /// Of serde's own error.
+    /// Translates an error of serde.
     pub fn of(error: serde_path_to_error::Error<impl Display>) -> Self {
         let path = match error.path().to_string() {
-            whole if whole == "." => String::new(),
+            root if root == "." => String::new(),
             path => short(&path),
         };
         Self::said(&path, &error.into_inner().to_string())
@@ -65,15 +64,15 @@ impl Fault {
         }
     }
 
-    /// The field of the whole that it is in.
+    /// The top-level field of the path.
     pub fn field(&self) -> &str {
         self.path.split(['.', '[']).next().unwrap_or_default()
     }
 
-    /// `amount: required`; `whole` is what the whole is called.
-    pub fn message(&self, whole: &str) -> String {
+    /// The message, e.g. `amount: required`; `root` names the root value.
+    pub fn message(&self, root: &str) -> String {
         let path = if self.path.is_empty() {
-            whole
+            root
         } else {
             &self.path
         };
@@ -81,7 +80,7 @@ impl Fault {
     }
 }
 
-/// What serde (and those whose readers it calls) expected, in JSON's words.
+/// What serde, or a reader that it called, expected, in JSON's words.
 fn expected(text: &str) -> String {
     if let Some(at) = text.rfind("expected ") {
         return in_json_words(&text[at..]);
@@ -118,7 +117,7 @@ fn in_json_words(expected: &str) -> String {
     format!("expected {word}")
 }
 
-/// The beginning of a text that callers wrote.
+/// The first characters of a caller's text.
 pub fn short(text: &str) -> String {
     text.chars().take(ECHO).collect()
 }
@@ -223,10 +222,10 @@ mod tests {
             if body != json!({}) {
                 body["amount"] = json!("1");
             }
-            let told = fault::<Dto>(body.clone()).message("body");
-            assert_eq!(told, wanted, "{body}");
+            let message = fault::<Dto>(body.clone()).message("body");
+            assert_eq!(message, wanted, "{body}");
             for rust in ["struct", "u64", "i32", "usize", "tuple", "enum", "invalid"] {
-                assert!(!told.contains(rust), "{told}");
+                assert!(!message.contains(rust), "{message}");
             }
         }
         assert_eq!(
@@ -253,7 +252,7 @@ mod tests {
     fn a_path_that_a_caller_wrote_is_cut() {
         let long = "x".repeat(5_000);
         let value = json!({ long.as_str(): {} });
-        let told = fault::<std::collections::BTreeMap<String, u64>>(value);
-        assert!(told.path.len() <= ECHO, "{}", told.path.len());
+        let found = fault::<std::collections::BTreeMap<String, u64>>(value);
+        assert!(found.path.len() <= ECHO, "{}", found.path.len());
     }
 }

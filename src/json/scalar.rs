@@ -1,7 +1,6 @@
-//! The scalars of bodies and queries, as lenient as existing clients rely on (guide: protocol 10.1) and
-//! never lossy: numbers, booleans and null for texts; numeric texts, decimal or hex, for numbers; `"true"`,
-//! `"false"`, 0, 1 and null for flags; an array of one element for any of them. An amount is digits: hex
-//! quantities and small whole numbers are taken for them.
+//! The scalars of bodies and queries: as lenient as existing clients need (guide: protocol 10.1), and never lossy.
+//! Texts accept numbers, booleans and null; numbers accept decimal or hex texts; flags accept `"true"`, `"false"`, 0,
+//! 1 and null; all accept an array of one element. Amounts are digits, and accept hex quantities and small integers.
 
 use std::{fmt, ops::Deref};
 
@@ -18,32 +17,32 @@ use utoipa::{
 
 /// The largest integer that every JSON reader keeps exactly: 2^53 − 1.
 pub const MAX_NUMBER: u64 = (1 << 53) - 1;
-/// What is said of a number that stands where an amount does and cannot be read.
+/// The expectation in the message for a wrong amount.
 pub(super) const DIGITS: &str =
     "expected digits, 0x and hex digits, or a whole number from 0 to 9007199254740991";
-/// As descriptions have it.
+/// The pattern of amounts in API descriptions.
 const WRITTEN: &str = "^(0x[0-9a-fA-F]+|[0-9]+)$";
 
-/// A text. Whole numbers up to 2^53 − 1, booleans and null (empty) are taken for one.
+/// A text. Accepts integers up to 2^53 − 1, booleans and null (empty).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[schema(value_type = String)]
 #[serde(transparent)]
 pub struct Text(pub String);
 
-/// A boolean. `"true"`, `"false"`, 0, 1 and null (false) are taken for one.
+/// A boolean. Accepts `"true"`, `"false"`, 0, 1 and null (false).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = bool)]
 #[serde(transparent)]
 pub struct Flag(pub bool);
 
-/// A whole number from 0 to 2^53 − 1. Its text is taken for one: decimal digits, or `0x` and hex digits.
+/// An integer from 0 to 2^53 − 1. Accepts its text: decimal digits, or `0x` and hex digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Number(pub u64);
 
-/// An amount as its decimal digits, of any size. `0x` and hex digits of at most 256 bits and whole JSON
-/// numbers from 0 to 2^53 − 1 are taken for it, and become digits. A fraction, an exponent, a sign or a
-/// larger JSON number is refused: readers of JSON do not agree what it is.
+/// An amount as decimal digits of any size. Accepts and converts `0x` and hex digits of at most 256 bits, and JSON
+/// integers from 0 to 2^53 − 1. Refuses fractions, exponents, signs and larger JSON numbers, because JSON readers
+/// disagree about them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Digits(String);
@@ -141,7 +140,7 @@ impl PartialSchema for Digits {
 
 impl ToSchema for Digits {}
 
-/// One field, leniently: an array of one element is its element.
+/// Reads one field; replaces an array of one element by the element.
 fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Array(mut items) if items.len() == 1 => items.remove(0),
@@ -149,14 +148,14 @@ fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error>
     })
 }
 
-/// A whole number from 0 to 2^53 − 1 as texts have it: decimal digits, or `0x` and hex digits.
+/// Parses an integer from 0 to 2^53 − 1: decimal digits, or `0x` and hex digits.
 pub fn number(text: &str) -> Option<u64> {
     let (digits, radix) = radix(text)?;
     let number = u64::from_str_radix(digits, radix).ok()?;
     (number <= MAX_NUMBER).then_some(number)
 }
 
-/// The digits of an amount as texts have it.
+/// The decimal digits of an amount's text.
 fn digits(text: &str) -> Option<String> {
     let (digits, radix) = radix(text)?;
     if radix == 10 {
@@ -167,7 +166,7 @@ fn digits(text: &str) -> Option<String> {
     number.ok().map(|number| number.to_string())
 }
 
-/// Digits without the prefix that says in which radix they are.
+/// Splits the radix prefix from the digits.
 fn radix(text: &str) -> Option<(&str, u32)> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(digits) => (digits, 16),
@@ -182,7 +181,7 @@ fn text(value: Value) -> Option<String> {
         Value::String(text) => Some(text),
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Null => Some(String::new()),
-        Value::Number(number) => whole(&number).map(|n| n.to_string()),
+        Value::Number(number) => integer(&number).map(|n| n.to_string()),
         Value::Array(_) | Value::Object(_) => None,
     }
 }
@@ -193,7 +192,7 @@ fn flag(value: &Value) -> Option<bool> {
         Value::Null => Some(false),
         Value::String(text) if text == "true" => Some(true),
         Value::String(text) if text == "false" => Some(false),
-        Value::Number(number) => match whole(number)? {
+        Value::Number(number) => match integer(number)? {
             0 => Some(false),
             1 => Some(true),
             _ => None,
@@ -204,14 +203,14 @@ fn flag(value: &Value) -> Option<bool> {
 
 fn number_of(value: &Value) -> Option<u64> {
     match value {
-        Value::Number(number) => u64::try_from(whole(number)?).ok(),
+        Value::Number(number) => u64::try_from(integer(number)?).ok(),
         Value::String(text) => number(text),
         _ => None,
     }
 }
 
-/// A JSON number that is whole and small enough that no reader rounded it; `1.0` is 1 and `-0` is 0.
-fn whole(number: &serde_json::Number) -> Option<i64> {
+/// A JSON number that is an integer within ±(2^53 − 1), which no reader rounds; `1.0` is 1 and `-0` is 0.
+fn integer(number: &serde_json::Number) -> Option<i64> {
     let limit = i64::try_from(MAX_NUMBER).ok()?;
     if let Some(n) = number.as_i64() {
         return (-limit..=limit).contains(&n).then_some(n);

@@ -65,10 +65,7 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
         let symbol = &native.symbol;
         return Err(format!("currencies: {symbol} has {decimals} decimals"));
     }
-    network
-        .limits
-        .of(family)
-        .map_err(|error| format!("limits: {error}"))?;
+    network.limits(family).map_err(|error| error.to_string())?;
     let exchanges = network.uniswap_v3.iter().chain(&network.fallback_exchanges);
     let exchanges = exchanges.flat_map(|one| [&one.quoter, &one.router]);
     let own = [&network.approval_proxy, &network.wrapped_native];

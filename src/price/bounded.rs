@@ -20,8 +20,8 @@ const MOST_SPREAD: u64 = 200_000;
 /// well: whoever is asked first moves no price. `Err` when nobody gave one (the first doubt), or when two
 /// are more than `spread` basis points apart: then one of them is wrong, and nobody knows which.
 pub fn agreed(answers: &[Result<Observation, Doubt>], spread: u32) -> Result<Observation, Doubt> {
-    let mut told = answers.iter().flatten();
-    let Some(first) = told.next() else {
+    let mut observed = answers.iter().flatten();
+    let Some(first) = observed.next() else {
         let doubt = answers.iter().find_map(|answer| answer.as_ref().err());
         return Err(doubt.cloned().unwrap_or(Doubt::Silent("nobody".to_owned())));
     };
@@ -39,10 +39,10 @@ pub fn agreed(answers: &[Result<Observation, Doubt>], spread: u32) -> Result<Obs
 /// is left out as long as they are too far apart and most are left, so that one alone neither moves a price nor
 /// takes it away. One that tells nothing is none of the most.
 pub fn of_most(answers: &[Result<Observation, Doubt>], spread: u32) -> Result<Observation, Doubt> {
-    let mut told: Vec<&Observation> = answers.iter().flatten().collect();
-    told.sort_by_key(|told| told.usd);
+    let mut observed: Vec<&Observation> = answers.iter().flatten().collect();
+    observed.sort_by_key(|observed| observed.usd);
     let most = answers.len() / 2 + 1;
-    let mut near = told.as_slice();
+    let mut near = observed.as_slice();
     while answers.len() > 2
         && near.len() > most
         && let [low, .., high] = near
@@ -58,8 +58,8 @@ pub fn of_most(answers: &[Result<Observation, Doubt>], spread: u32) -> Result<Ob
         return agreed(answers, spread);
     };
     let kept = |answer: &&Result<Observation, Doubt>| {
-        let told = answer.as_ref().ok();
-        told.is_none_or(|told| (low.usd..=high.usd).contains(&told.usd))
+        let observed = answer.as_ref().ok();
+        observed.is_none_or(|observed| (low.usd..=high.usd).contains(&observed.usd))
     };
     let kept: Vec<_> = answers.iter().filter(kept).cloned().collect();
     agreed(&kept, spread)
@@ -75,25 +75,29 @@ pub fn range(
 ) -> Result<Price, Doubt> {
     let all: Vec<_> = answers.iter().map(|(_, answer)| answer.clone()).collect();
     let first = agreed(&all, rules.spread)?;
-    let told = || {
+    let observed = || {
         answers
             .iter()
             .filter_map(|(feed, answer)| Some((*feed, answer.as_ref().ok()?)))
     };
-    if rules.independent && !confirmed(told().map(|(feed, _)| feed)) {
+    if rules.independent && !confirmed(observed().map(|(feed, _)| feed)) {
         return Err(Doubt::Alone);
     }
-    let (low, high) = extremes(told().map(|(_, told)| told), &first, rules.spread)?;
+    let (low, high) = extremes(
+        observed().map(|(_, observed)| observed),
+        &first,
+        rules.spread,
+    )?;
     let (mut least, mut most, mut at) = (low, high, first.at);
-    for (_, told) in told() {
-        let spread = spread(class, now.saturating_sub(told.at), told.swing);
-        let part = told
+    for (_, observed) in observed() {
+        let spread = spread(class, now.saturating_sub(observed.at), observed.swing);
+        let part = observed
             .usd
             .saturating_mul(U256::from(spread))
             .div_ceil(U256::from(MILLION));
-        least = least.min(told.usd.saturating_sub(part));
-        most = most.max(told.usd.saturating_add(part));
-        at = at.min(told.at);
+        least = least.min(observed.usd.saturating_sub(part));
+        most = most.max(observed.usd.saturating_add(part));
+        at = at.min(observed.at);
     }
     Ok(Price {
         usd: first.usd,
@@ -106,20 +110,20 @@ pub fn range(
 }
 
 /// Two sources that have nothing to do with each other, and one of them a feed: a peg is a wish.
-fn confirmed<'a>(told: impl Iterator<Item = &'a PriceFeed>) -> bool {
-    let mut sources: Vec<_> = told.map(PriceFeed::source).collect();
+fn confirmed<'a>(observed: impl Iterator<Item = &'a PriceFeed>) -> bool {
+    let mut sources: Vec<_> = observed.map(PriceFeed::source).collect();
     sources.sort_unstable();
     sources.dedup();
     sources.len() > 1
 }
 
 fn extremes<'a>(
-    told: impl Iterator<Item = &'a Observation>,
+    observed: impl Iterator<Item = &'a Observation>,
     first: &Observation,
     spread: u32,
 ) -> Result<(U256, U256), Doubt> {
-    let (low, high) = told.fold((first.usd, first.usd), |(low, high), told| {
-        (low.min(told.usd), high.max(told.usd))
+    let (low, high) = observed.fold((first.usd, first.usd), |(low, high), observed| {
+        (low.min(observed.usd), high.max(observed.usd))
     });
     let apart = (high - low).saturating_mul(U256::from(WHOLE));
     if apart > low.saturating_mul(U256::from(spread)) {
@@ -192,7 +196,7 @@ mod tests {
         }
     }
 
-    fn told(usd: u64) -> Result<Observation, Doubt> {
+    fn observed(usd: u64) -> Result<Observation, Doubt> {
         let usd = U256::from(usd);
         Ok(Observation {
             usd,
@@ -210,17 +214,29 @@ mod tests {
     fn first_price_that_the_others_do_not_contradict() {
         let silent = || Err(Doubt::Silent("x".to_owned()));
         for (answers, expected) in [
-            (vec![told(10_000)], told(10_000)),
+            (vec![observed(10_000)], observed(10_000)),
             // 2 % apart, which counts in full in both directions.
-            (vec![told(10_000), told(10_200)], seen(10_000, 1, 40_000)),
-            (vec![told(10_200), told(10_000)], seen(10_200, 1, 40_000)),
-            (vec![told(10_000), told(10_201)], Err(Doubt::Disagreement)),
-            (vec![told(10_201), told(10_000)], Err(Doubt::Disagreement)),
             (
-                vec![told(10_000), told(10_150), told(9_900)],
+                vec![observed(10_000), observed(10_200)],
+                seen(10_000, 1, 40_000),
+            ),
+            (
+                vec![observed(10_200), observed(10_000)],
+                seen(10_200, 1, 40_000),
+            ),
+            (
+                vec![observed(10_000), observed(10_201)],
                 Err(Doubt::Disagreement),
             ),
-            (vec![silent(), told(7)], told(7)),
+            (
+                vec![observed(10_201), observed(10_000)],
+                Err(Doubt::Disagreement),
+            ),
+            (
+                vec![observed(10_000), observed(10_150), observed(9_900)],
+                Err(Doubt::Disagreement),
+            ),
+            (vec![silent(), observed(7)], observed(7)),
             (vec![Err(Doubt::Senseless), silent()], Err(Doubt::Senseless)),
             (vec![], Err(Doubt::Silent("nobody".to_owned()))),
         ] {
@@ -232,36 +248,55 @@ mod tests {
     fn one_provider_of_three_takes_no_price_away() {
         let silent = || Err(Doubt::Silent("x".to_owned()));
         for (answers, expected) in [
-            (vec![told(5_000), told(10_000), told(10_000)], told(10_000)),
-            (vec![told(10_000), told(10_000), told(20_000)], told(10_000)),
+            (
+                vec![observed(5_000), observed(10_000), observed(10_000)],
+                observed(10_000),
+            ),
+            (
+                vec![observed(10_000), observed(10_000), observed(20_000)],
+                observed(10_000),
+            ),
             // Two that are not the same count in full in both directions.
             (
-                vec![told(10_200), told(1), told(10_000)],
+                vec![observed(10_200), observed(1), observed(10_000)],
                 seen(10_200, 1, 40_000),
             ),
             // One that is near the middle of them and too far from one of them.
             (
-                vec![told(9_849), told(10_000), told(10_050)],
+                vec![observed(9_849), observed(10_000), observed(10_050)],
                 seen(10_000, 1, 10_000),
             ),
             (
-                vec![told(10_201), told(10_000), told(10_050)],
+                vec![observed(10_201), observed(10_000), observed(10_050)],
                 seen(10_000, 1, 10_000),
             ),
             (
-                vec![told(10_000), told(10_100), told(10_150), told(10_301)],
+                vec![
+                    observed(10_000),
+                    observed(10_100),
+                    observed(10_150),
+                    observed(10_301),
+                ],
                 seen(10_000, 1, 30_000),
             ),
             (
-                vec![told(5_000), told(10_000), silent()],
+                vec![observed(5_000), observed(10_000), silent()],
                 Err(Doubt::Disagreement),
             ),
-            (vec![told(5_000), told(10_000)], Err(Doubt::Disagreement)),
             (
-                vec![told(5_000), told(5_000), told(10_000), told(10_000)],
+                vec![observed(5_000), observed(10_000)],
                 Err(Doubt::Disagreement),
             ),
-            (vec![silent(), silent(), told(7)], told(7)),
+            (
+                vec![
+                    observed(5_000),
+                    observed(5_000),
+                    observed(10_000),
+                    observed(10_000),
+                ],
+                Err(Doubt::Disagreement),
+            ),
+            (vec![silent(), silent(), observed(7)], observed(7)),
             (vec![silent()], silent()),
         ] {
             assert_eq!(of_most(&answers, 200), expected, "{answers:?}");
@@ -337,7 +372,7 @@ mod tests {
 
     #[test]
     fn one_source_alone_is_no_price_in_production() {
-        let one = || told(1_000);
+        let one = || observed(1_000);
         let silent = || Err(Doubt::Silent("x".to_owned()));
         for (answers, believed) in [
             (vec![(0, one())], false),
@@ -357,7 +392,7 @@ mod tests {
             assert!(believed || strict == Err(Doubt::Alone));
             assert!(ranged(&answers, false).is_ok());
         }
-        let apart = [(2, told(1_000)), (0, told(979))];
+        let apart = [(2, observed(1_000)), (0, observed(979))];
         assert_eq!(ranged(&apart, true), Err(Doubt::Disagreement));
     }
 }

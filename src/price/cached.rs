@@ -76,8 +76,8 @@ impl Cached {
     }
 
     /// A price was made of what it told.
-    pub fn accept(&self, told: &Observation, now: u64) {
-        self.last().accept(told, now);
+    pub fn accept(&self, observed: &Observation, now: u64) {
+        self.last().accept(observed, now);
     }
 
     /// The last answer, if it is younger than `age` seconds.
@@ -123,7 +123,7 @@ impl Cached {
             began,
             doubt: answer.as_ref().err().cloned(),
         });
-        let answer = answer.map(|told| last.heard(told, now));
+        let answer = answer.map(|observed| last.heard(observed, now));
         if answer.is_err() {
             last.price = last.accepted;
         }
@@ -136,28 +136,28 @@ impl Cached {
 
 impl Last {
     /// Keeps an answer; it with the swing from those before it of which prices were made.
-    fn heard(&mut self, told: Observation, now: u64) -> Observation {
+    fn heard(&mut self, observed: Observation, now: u64) -> Observation {
         self.history
             .retain(|(at, _)| now.saturating_sub(*at) < WINDOW);
         let before = self.history.iter().map(|(_, usd)| *usd);
-        let prices = || before.clone().chain([told.usd]);
-        let least = prices().min().unwrap_or(told.usd);
-        let most = prices().max().unwrap_or(told.usd);
+        let prices = || before.clone().chain([observed.usd]);
+        let least = prices().min().unwrap_or(observed.usd);
+        let most = prices().max().unwrap_or(observed.usd);
         let apart = (most - least).saturating_mul(MILLION).checked_div(least);
         let swing = apart.and_then(|apart| u64::try_from(apart).ok());
-        let told = Observation {
-            swing: swing.unwrap_or(u64::MAX).max(told.swing),
-            ..told
+        let observed = Observation {
+            swing: swing.unwrap_or(u64::MAX).max(observed.swing),
+            ..observed
         };
-        self.price = Some(told);
-        told
+        self.price = Some(observed);
+        observed
     }
 
-    fn accept(&mut self, told: &Observation, now: u64) {
-        self.accepted = Some(*told);
+    fn accept(&mut self, observed: &Observation, now: u64) {
+        self.accepted = Some(*observed);
         match self.history.back_mut() {
-            Some((at, usd)) if *usd == told.usd => *at = now.max(*at),
-            _ => self.history.push_back((now, told.usd)),
+            Some((at, usd)) if *usd == observed.usd => *at = now.max(*at),
+            _ => self.history.push_back((now, observed.usd)),
         }
     }
 }
@@ -182,8 +182,8 @@ impl Feed for Cached {
         self.ask(now).await
     }
 
-    fn believable(&self, told: &Observation, now: u64) -> bool {
-        self.feed.believable(told, now)
+    fn believable(&self, observed: &Observation, now: u64) -> bool {
+        self.feed.believable(observed, now)
     }
 }
 

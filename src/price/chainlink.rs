@@ -7,7 +7,7 @@ use alloy::{
     sol_types::{SolCall, SolValue},
 };
 use async_trait::async_trait;
-use vm::{Address, trade::Accounts};
+use vm::{Address, trade::Contracts};
 
 use super::{
     bounded,
@@ -43,22 +43,22 @@ pub struct Chainlink {
 #[async_trait]
 impl Feed for Chainlink {
     async fn read(&self, now: u64) -> Result<Observation, Doubt> {
-        let providers = self.head_calls.accounts.iter();
-        let answers = providers.map(|accounts| self.one(accounts, now));
+        let providers = self.head_calls.contracts.iter();
+        let answers = providers.map(|contracts| self.one(contracts, now));
         let answers = futures::future::join_all(answers).await;
         bounded::of_most(&answers, self.spread)
     }
 
-    fn believable(&self, told: &Observation, now: u64) -> bool {
-        timely(told.at, self.max_age, now)
+    fn believable(&self, seen: &Observation, now: u64) -> bool {
+        timely(seen.at, self.max_age, now)
     }
 }
 
 impl Chainlink {
-    async fn one(&self, accounts: &Arc<dyn Accounts>, now: u64) -> Result<Observation, Doubt> {
+    async fn one(&self, contracts: &Arc<dyn Contracts>, now: u64) -> Result<Observation, Doubt> {
         let (round, decimals) = tokio::try_join!(
-            self.view(accounts, latestRoundDataCall {}),
-            self.view(accounts, decimalsCall {}),
+            self.call(contracts, latestRoundDataCall {}),
+            self.call(contracts, decimalsCall {}),
         )?;
         let round = Round::abi_decode_validate(&round).map_err(|_| senseless("latestRoundData"))?;
         let decimals = decimalsCall::abi_decode_returns_validate(&decimals)
@@ -66,13 +66,13 @@ impl Chainlink {
         self.judge(&round, decimals, now)
     }
 
-    async fn view(
+    async fn call(
         &self,
-        accounts: &Arc<dyn Accounts>,
+        contracts: &Arc<dyn Contracts>,
         call: impl SolCall,
     ) -> Result<vm::Bytes, Doubt> {
         let data = call.abi_encode().into();
-        match self.head_calls.one(accounts, &self.aggregator, data).await {
+        match self.head_calls.one(contracts, &self.aggregator, data).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(revert)) => Err(Doubt::Silent(format!("reverted: {}", revert.reason))),
             Err(error) => Err(Doubt::Silent(error.to_string())),

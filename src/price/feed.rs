@@ -43,13 +43,13 @@ pub enum Doubt {
     Alone,
 }
 
-/// See the module.
+/// A source of one currency's price.
 #[async_trait]
 pub trait Feed: Send + Sync {
     /// The price of one whole unit, believable at `now` (unix seconds).
     async fn read(&self, now: u64) -> Result<Observation, Doubt>;
     /// Whether a price that was read before may still be believed.
-    fn believable(&self, told: &Observation, now: u64) -> bool;
+    fn believable(&self, seen: &Observation, now: u64) -> bool;
 }
 
 /// Whether an observation of `at` is neither older than `max_age` seconds nor from the future.

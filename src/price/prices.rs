@@ -83,9 +83,9 @@ impl Prices {
         }
         let answers: Vec<_> = currency.prices.iter().zip(answers).collect();
         let price = bounded::range(&answers, currency.class, self.rules, now)?;
-        for (feed, told) in &answers {
-            if let (Some(feed), Ok(told)) = (self.feeds.get(feed), told) {
-                feed.accept(told, now);
+        for (feed, observed) in &answers {
+            if let (Some(feed), Ok(observed)) = (self.feeds.get(feed), observed) {
+                feed.accept(observed, now);
             }
         }
         Ok(price)

@@ -21,7 +21,7 @@ const MOST_BYTES: usize = 64 << 10;
 /// The confidence interval may be this part of the price: 1 %.
 const MOST_DOUBT: u64 = 100;
 
-/// See the module.
+/// Reads prices from Pyth's HTTP service.
 pub struct Pyth {
     client: reqwest::Client,
     question: Url,
@@ -120,8 +120,8 @@ impl Feed for Pyth {
         self.judge(&body, now)
     }
 
-    fn believable(&self, told: &Observation, now: u64) -> bool {
-        timely(told.at, self.max_age, now)
+    fn believable(&self, seen: &Observation, now: u64) -> bool {
+        timely(seen.at, self.max_age, now)
     }
 }
 

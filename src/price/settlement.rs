@@ -7,19 +7,14 @@ use std::{
 
 use alloy::primitives::{Bytes, U256, keccak256};
 use async_trait::async_trait;
-use vm::{protocol::limits::ACTION_GAS, trade::Writer};
+use vm::{
+    protocol::limits::{ACTION_GAS, SETTLEMENT_BYTES, SETTLEMENT_TOGETHER, SETTLEMENT_WORK},
+    trade::Writer,
+};
 
 use super::{PriceError, PriceSource};
 use crate::market::Currency;
 
-/// Gas units that the two transactions that settle an order may take: its deposit's execution and its
-/// outcome's. With the contracts of the development network, two signatures each, a fill with a fee takes
-/// 271,000 and a refund 205,000 (`tests/daemon/settler.rs`); more signatures and fees, and calldata, need room.
-pub const GAS: u64 = 500_000;
-/// Deposits of one transaction that this has room for: they are all executed together.
-pub const TOGETHER: u32 = 3;
-/// Bytes of calldata of each of the two: three deposits, or a fill with fees, and two signatures.
-pub const BYTES: usize = 1_536;
 /// For one provider.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Seconds for which an answer is not asked for again, and for which it serves while nobody answers.
@@ -33,12 +28,13 @@ pub trait SettlementPrice: Send + Sync {
     async fn settlement(&self, now: u64) -> Result<U256, PriceError>;
 }
 
-/// What more it costs than `usd` to settle an order whose deposit is one of so many in its transaction:
+/// What it costs more than `usd` to settle an order whose deposit is one of so many in its transaction:
 /// whoever wants one of them executed pays for the others, too.
 pub fn beside(usd: U256, together: u32) -> U256 {
-    let others = U256::from(together.saturating_sub(TOGETHER));
-    let gas = others.saturating_mul(U256::from(ACTION_GAS));
-    usd.saturating_mul(gas).div_ceil(U256::from(GAS))
+    let others = U256::from(together.saturating_sub(SETTLEMENT_TOGETHER));
+    let work = others.saturating_mul(U256::from(ACTION_GAS));
+    usd.saturating_mul(work)
+        .div_ceil(U256::from(SETTLEMENT_WORK))
 }
 
 /// Where nothing is settled.
@@ -51,69 +47,71 @@ impl SettlementPrice for Free {
     }
 }
 
-/// What a chain charges for a transaction's bytes besides gas: nothing on most.
+/// What a chain charges for a transaction's bytes besides its work: nothing on most.
 #[async_trait]
 pub trait ByteFee: Send + Sync {
-    /// Wei for a transaction with this calldata now; `None` where nobody can say.
+    /// For a transaction with this data now, in the native currency's smallest unit; `None` where nobody can say.
     async fn byte_fee(&self, data: Bytes) -> Option<U256>;
 }
 
-/// On a chain, whose gas is paid in what is worth the same as `native`.
+/// On a chain whose fees are paid in what is worth the same as `native`.
 pub struct OnChain {
     /// One for each provider.
     pub writers: Vec<Arc<dyn Writer>>,
     pub bytes: Arc<dyn ByteFee>,
     pub native: Currency,
     pub prices: Arc<dyn PriceSource>,
-    /// Wei of one settlement, and when it was read.
+    /// What one settlement costs in the native currency's smallest unit, and when that was read.
     pub last: Mutex<Option<(U256, u64)>>,
 }
 
 impl OnChain {
     fn known(&self, age: u64, now: u64) -> Option<U256> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (wei, at) = (*last)?;
-        (at.abs_diff(now) < age).then_some(wei)
+        let (cost, at) = (*last)?;
+        (at.abs_diff(now) < age).then_some(cost)
     }
 
-    async fn wei(&self, now: u64) -> Result<U256, PriceError> {
-        if let Some(wei) = self.known(FRESH, now) {
-            return Ok(wei);
+    /// What one settlement costs, in the native currency's smallest unit.
+    async fn cost(&self, now: u64) -> Result<U256, PriceError> {
+        if let Some(cost) = self.known(FRESH, now) {
+            return Ok(cost);
         }
         let asked = self.writers.iter().map(|writer| async move {
-            let fees = tokio::time::timeout(PATIENCE, writer.fees()).await;
-            Some(fees.ok()?.ok()?.of(GAS))
+            let rate = tokio::time::timeout(PATIENCE, writer.rate()).await;
+            Some(rate.ok()?.ok()?.of(SETTLEMENT_WORK))
         });
-        let bytes = tokio::time::timeout(PATIENCE, self.bytes.byte_fee(calldata()));
+        let bytes = tokio::time::timeout(PATIENCE, self.bytes.byte_fee(some_data()));
         let (said, bytes) = futures::join!(futures::future::join_all(asked), bytes);
-        let gas = middle(said.into_iter().flatten().collect());
-        let Some((gas, bytes)) = gas.zip(bytes.ok().flatten()) else {
+        let work = middle(said.into_iter().flatten().collect());
+        let Some((work, bytes)) = work.zip(bytes.ok().flatten()) else {
             let known = self.known(LINGER, now);
             return known.ok_or_else(|| unavailable("no provider answers".to_owned()));
         };
         // Two transactions.
         let bytes = bytes.saturating_mul(U256::from(2));
-        let wei = gas.saturating_add(bytes);
+        let cost = work.saturating_add(bytes);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Some((wei, now));
-        Ok(wei)
+        *last = Some((cost, now));
+        Ok(cost)
     }
 }
 
 #[async_trait]
 impl SettlementPrice for OnChain {
     async fn settlement(&self, now: u64) -> Result<U256, PriceError> {
-        let (wei, price) = futures::try_join!(self.wei(now), self.prices.price(&self.native, now))?;
+        let price = self.prices.price(&self.native, now);
+        let (cost, price) = futures::try_join!(self.cost(now), price)?;
         let coin = U256::from(10).checked_pow(U256::from(self.native.decimals));
-        let usd = coin.and_then(|coin| Some(wei.checked_mul(price.most)?.div_ceil(coin)));
+        let usd = coin.and_then(|coin| Some(cost.checked_mul(price.most)?.div_ceil(coin)));
         usd.ok_or_else(|| unavailable("its cost is no number".to_owned()))
     }
 }
 
 /// As much as a transaction that settles has, as hard to compress as its hashes and signatures.
-fn calldata() -> Bytes {
+fn some_data() -> Bytes {
     let words = (0_u64..).map(|at| keccak256(at.to_be_bytes()));
-    words.flatten().take(BYTES).collect()
+    words.flatten().take(SETTLEMENT_BYTES).collect()
 }
 
 /// What half of them do not exceed: one of three decides nothing.
@@ -131,42 +129,33 @@ fn unavailable(why: String) -> PriceError {
 
 #[cfg(test)]
 mod tests {
-    use alloy::primitives::B256;
     use serde_json::json;
     use vm::{
-        Address, ReadError,
-        trade::{Broadcast, Fate, Fees, Intended, Revert},
+        ReadError,
+        trade::{Broadcast, Fate, FeeRate},
     };
 
     use super::*;
     use crate::price::Price;
 
-    /// Gas for so many wei.
-    struct Gas(u128);
+    /// What a unit of work costs.
+    struct Rate(u128);
 
     #[async_trait]
-    impl Writer for Gas {
-        async fn estimate(&self, _: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
-            Err(silent())
-        }
-
-        async fn fees(&self) -> Result<Fees, ReadError> {
-            let fees = Fees {
+    impl Writer for Rate {
+        async fn rate(&self) -> Result<FeeRate, ReadError> {
+            let rate = FeeRate {
                 base: self.0,
                 priority: 0,
             };
-            (self.0 > 0).then_some(fees).ok_or_else(silent)
-        }
-
-        async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
-            Err(silent())
+            (self.0 > 0).then_some(rate).ok_or_else(silent)
         }
 
         async fn broadcast(&self, _: &Bytes) -> Result<Broadcast, ReadError> {
             Err(silent())
         }
 
-        async fn fate(&self, _: &B256) -> Result<Fate, ReadError> {
+        async fn fate(&self, _: &Bytes) -> Result<Fate, ReadError> {
             Err(silent())
         }
     }
@@ -175,13 +164,13 @@ mod tests {
         ReadError::Unavailable("silent".into())
     }
 
-    /// Every byte for so many wei.
+    /// What every byte costs.
     struct Bytewise(Option<u64>);
 
     #[async_trait]
     impl ByteFee for Bytewise {
         async fn byte_fee(&self, data: Bytes) -> Option<U256> {
-            self.0.map(|wei| U256::from(wei) * U256::from(data.len()))
+            self.0.map(|each| U256::from(each) * U256::from(data.len()))
         }
     }
 
@@ -195,28 +184,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn settlement_costs_gas_and_what_its_chain_takes_for_bytes() {
+    async fn settlement_costs_its_work_and_what_its_chain_takes_for_bytes() {
         let native = json!({"address": "0x", "symbol": "ETH", "name": "Ether", "decimals": 18, "group": "eth"});
         let mut chain = OnChain {
-            writers: vec![Arc::new(Gas(7))],
+            writers: vec![Arc::new(Rate(7))],
             bytes: Arc::new(Bytewise(Some(0))),
             native: serde_json::from_value(native).unwrap(),
             prices: Arc::new(Unasked),
             last: Mutex::default(),
         };
-        let gas = U256::from(7 * GAS);
-        assert_eq!(chain.wei(100).await, Ok(gas));
+        let work = U256::from(7 * SETTLEMENT_WORK);
+        assert_eq!(chain.cost(100).await, Ok(work));
         chain.bytes = Arc::new(Bytewise(Some(1_000)));
-        assert_eq!(chain.wei(100).await, Ok(gas), "it is asked for again");
-        let both = gas + U256::from(2 * BYTES * 1_000);
-        assert_eq!(chain.wei(100 + FRESH).await, Ok(both));
+        assert_eq!(chain.cost(100).await, Ok(work), "it is asked for again");
+        let both = work + U256::from(2 * SETTLEMENT_BYTES * 1_000);
+        assert_eq!(chain.cost(100 + FRESH).await, Ok(both));
         // Where nobody can say what either costs, what was said before serves for a while.
         chain.bytes = Arc::new(Bytewise(None));
-        assert_eq!(chain.wei(100 + 2 * FRESH).await, Ok(both));
+        assert_eq!(chain.cost(100 + 2 * FRESH).await, Ok(both));
         chain.bytes = Arc::new(Bytewise(Some(0)));
-        chain.writers = vec![Arc::new(Gas(0))];
-        assert_eq!(chain.wei(100 + 2 * FRESH).await, Ok(both));
-        assert!(chain.wei(100 + FRESH + LINGER).await.is_err());
+        chain.writers = vec![Arc::new(Rate(0))];
+        assert_eq!(chain.cost(100 + 2 * FRESH).await, Ok(both));
+        assert!(chain.cost(100 + FRESH + LINGER).await.is_err());
     }
 
     #[test]
@@ -231,8 +220,8 @@ mod tests {
     #[test]
     fn one_provider_of_three_makes_settlement_neither_free_nor_dear() {
         let of = |said: &[u64]| {
-            let said = said.iter().map(|wei| U256::from(*wei)).collect();
-            middle(said).map(|wei| wei.to::<u64>())
+            let said = said.iter().map(|cost| U256::from(*cost)).collect();
+            middle(said).map(|cost| cost.to::<u64>())
         };
         for (said, wanted) in [
             (&[][..], None),

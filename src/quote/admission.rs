@@ -21,10 +21,10 @@ pub struct Burden<'a> {
     pub usd: U256,
     /// Usd e18 of what else is given to the same user, in other currencies.
     pub besides: U256,
-    /// Of the native currency, gas included; nothing for what pays a token plainly.
+    /// Of the native currency, the fill's fee included; nothing for what pays a token plainly.
     pub native: U256,
-    /// Wei.
-    pub gas: U256,
+    /// The fill's fee, in the native currency's smallest unit.
+    pub fee: U256,
     pub hands: Hands,
     pub key: Option<&'a str>,
 }
@@ -35,24 +35,24 @@ impl<'a> Burden<'a> {
             case,
             amounts,
             fill,
-            fill_gas,
+            fee,
         } = priced;
         let (market, amount) = (&case.market, amounts.sum.given);
         let given = case.route.given.is_native();
         let plain = !given && fill.calls.is_empty() && fill.payments.len() <= 1;
         let value = if given { amount } else { U256::ZERO };
-        let gas = market.destination_fees.cost(*fill_gas).unwrap_or(U256::MAX);
+        let fee = fee.total();
         let usd = market.deal.given.given().usd(amount);
         let native = match plain {
             true => U256::ZERO,
-            false => value.saturating_add(gas),
+            false => value.saturating_add(fee),
         };
         Self {
             amount,
             usd: usd.unwrap_or(U256::MAX),
             besides: U256::ZERO,
             native,
-            gas,
+            fee,
             hands: market.hands,
             key,
         }
@@ -68,7 +68,7 @@ impl<'a> Burden<'a> {
             amount: self.amount.saturating_add(amount),
             besides: self.besides.saturating_add(besides),
             native: self.native.saturating_add(other.native),
-            gas: self.gas.saturating_add(other.gas),
+            fee: self.fee.saturating_add(other.fee),
             ..self
         }
     }
@@ -91,7 +91,7 @@ pub async fn admit(context: &Context, case: &Case<'_>, burden: Burden<'_>) -> Re
         },
         native: burden.native,
         hands: burden.hands,
-        gas: burden.gas,
+        fee: burden.fee,
         key: burden.key,
         now: case.seconds(),
     };

@@ -1,12 +1,12 @@
 //! The amounts of a request, from what the user gives to what the recipient gets.
 
 use alloy::primitives::{I256, U256};
-use vm::trade::SwapOffer;
+use vm::trade::{Fee, SwapOffer};
 
 use super::{
     code::{Code, Refused},
     fees::{self, Fault, Sum, Terms, Valued},
-    market_data::{Case, FillGas},
+    market_data::Case,
     swaps::{End, Search, Wanted},
     usd::Round,
 };
@@ -20,7 +20,7 @@ use crate::{
 const IMPACT: u16 = 500;
 const THIN_IMPACT: u16 = 1_500;
 
-/// See the module.
+/// What the parties of a request give and get.
 #[derive(Clone, Debug)]
 pub struct Amounts {
     /// What the user is expected to spend of the origin's currency, and at most.
@@ -62,11 +62,11 @@ impl From<Fault> for Refused {
 }
 
 impl<'a, 'm> Pricing<'a, 'm> {
-    /// The amounts where the fill takes `gas`.
-    pub async fn amounts(&self, gas: FillGas) -> Result<Amounts, Refused> {
+    /// The amounts where the fill costs `fee`.
+    pub async fn amounts(&self, fee: Fee) -> Result<Amounts, Refused> {
         let amounts = match self.case.intent.own {
             true => self.own().await?,
-            false => self.solved(gas).await?,
+            false => self.solved(fee).await?,
         };
         // Their differences must fit a signed number.
         let all = [amounts.input_limit, amounts.sum.paid, amounts.output];
@@ -82,12 +82,9 @@ impl<'a, 'm> Pricing<'a, 'm> {
         Ok(given.unwrap_or_else(|| fees::automatic(usd)))
     }
 
-    fn terms(&self, gas: FillGas) -> Result<Terms<'_>, Refused> {
-        let (route, market) = (&self.case.route, &self.case.market);
-        let deal = &market.deal;
-        let wei = market.destination_fees.cost(gas);
-        let gas = wei.and_then(|wei| deal.gas.given().usd(wei));
-        let gas = gas.ok_or_else(too_much)?;
+    fn terms(&self, fee: Fee) -> Result<Terms<'_>, Refused> {
+        let (route, deal) = (&self.case.route, &self.case.market.deal);
+        let gas = deal.gas.given().usd(fee.total()).ok_or_else(too_much)?;
         let paid = Valued::new(route.paid.currency, deal.paid);
         let given = Valued::new(route.given.currency, deal.given);
         let terms = Terms::of(paid, given, gas, deal.settlement);
@@ -97,8 +94,8 @@ impl<'a, 'm> Pricing<'a, 'm> {
         })
     }
 
-    async fn solved(&self, gas: FillGas) -> Result<Amounts, Refused> {
-        let (terms, market) = (self.terms(gas)?, &self.case.market);
+    async fn solved(&self, fee: Fee) -> Result<Amounts, Refused> {
+        let (terms, market) = (self.terms(fee)?, &self.case.market);
         let mut amounts = match self.case.intent.trade_type {
             TradeType::ExactInput => self.forward(&terms).await?,
             _ => self.backward(&terms).await?,

@@ -1,6 +1,7 @@
 //! What a quote answers, in the fields and order of the guide's protocol 11.4. Every amount is a text already.
 
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::{
     ToSchema,
     openapi::{RefOr, Schema},
@@ -83,7 +84,8 @@ pub struct Step {
 pub struct Item {
     #[schema(schema_with = item_states)]
     pub status: &'static str,
-    pub data: Transaction,
+    #[schema(value_type = Transaction)]
+    pub data: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub check: Option<Check>,

@@ -30,8 +30,8 @@ const SOLVER: &str = "relay";
 pub struct Breakdown<'a, 'm> {
     pub case: &'a Case<'m>,
     pub amounts: &'a Amounts,
-    /// Gas units of the user's own transactions.
-    pub gas: U256,
+    /// Work of the user's own transactions.
+    pub work: u64,
 }
 
 /// So much of a currency; below zero where a cost is a gain.
@@ -94,22 +94,22 @@ pub fn micro_signed(worth: Worth, amount: I256) -> I256 {
 }
 
 impl<'a, 'm> Breakdown<'a, 'm> {
-    /// With so many gas units of the user's own transactions.
-    pub fn of(priced: &'a Priced<'m>, gas: U256) -> Self {
+    /// With so much work of the user's own transactions.
+    pub fn of(priced: &'a Priced<'m>, work: u64) -> Self {
         Self {
             case: &priced.case,
             amounts: &priced.amounts,
-            gas,
+            work,
         }
     }
 
     /// `fees`.
     pub fn fees(&self) -> Fees {
-        let (native, worth, wei) = self.gas();
+        let (native, worth, units) = self.gas();
         let gas = self.relayer_gas();
         let service = self.service();
         Fees {
-            gas: fee(&native, worth, wei),
+            gas: fee(&native, worth, units),
             relayer: self.fee(gas.saturating_add(service)),
             relayer_gas: self.fee(gas),
             relayer_service: self.fee(service),
@@ -125,10 +125,8 @@ impl<'a, 'm> Breakdown<'a, 'm> {
             currency: origin.network.native().unwrap_or(origin.currency),
             ..origin.clone()
         };
-        let wei = self
-            .gas
-            .saturating_mul(self.case.market.origin_fees.price());
-        (native, self.case.market.origin_native, signed(wei))
+        let units = self.case.market.origin_rate.of(self.work);
+        (native, self.case.market.origin_native, signed(units))
     }
 
     /// `amount` of the deposited currency.
@@ -351,7 +349,7 @@ pub fn fee(side: &Side<'_>, worth: Worth, amount: I256) -> Amount {
 
 fn currency(side: &Side<'_>) -> Currency {
     let currency = side.currency;
-    let address = side.spec.family.address(&currency.address).ok();
+    let address = side.spec.family.currency(&currency.address).ok();
     let native = address.is_some_and(|address| {
         let side = Side {
             address,

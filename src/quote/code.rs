@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use vm::trade::{Call, Revert};
+use vm::trade::{Draft, Revert};
 
 macro_rules! codes {
     ($($(#[$about:meta])* $code:ident = $text:literal,)+) => {
@@ -133,24 +133,24 @@ impl Refused {
         }
     }
 
-    /// The destination's transaction reverts.
-    pub fn reverted(call: &Call, revert: &Revert, block: Option<u64>) -> Self {
+    /// The destination's transaction reverts. Its data is shown where it is a call.
+    pub fn reverted(draft: &Draft, revert: &Revert, block: Option<u64>) -> Self {
         let reason = if revert.reason.is_empty() {
             revert.data.to_string()
         } else {
             revert.reason.clone()
         };
         let message = format!("the destination transaction would fail: {reason}");
-        let failed = FailedCall {
+        let failed = draft.as_call().map(|call| FailedCall {
             from: call.from.to_string(),
             to: call.to.to_string(),
             data: call.data.to_string(),
             value: call.value.to_string(),
-        };
+        });
         Self {
             error_data: Some(reason),
             approx_simulated_block: block,
-            failed_call_data: Some(Box::new(failed)),
+            failed_call_data: failed.map(Box::new),
             ..Self::new(Code::DestinationTxFailed, message)
         }
     }

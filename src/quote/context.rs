@@ -12,7 +12,7 @@ use super::{
     body::Body,
     code::{Code, Refused},
     holds::Holds,
-    intent::{Basis, Intent, Side},
+    intent::{Basis, Intent, Side, Traded},
     pricing_chain::{Capacity, PricingChain},
     swaps::Swaps,
     usd::Rated,
@@ -38,7 +38,7 @@ pub struct Caller<'a> {
 pub struct Deps {
     pub market: Arc<Market>,
     /// By the network's name.
-    pub venues: HashMap<String, PricingChain>,
+    pub chains: HashMap<String, PricingChain>,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
     pub swaps: Swaps,
@@ -56,10 +56,10 @@ pub struct Deps {
     pub entropy: fn() -> Option<B256>,
 }
 
-/// Those, and what quotes remember of each other.
+/// What quotes are made with, and what they remember of each other.
 pub struct Context {
     pub deps: Deps,
-    /// The solver's account.
+    /// The solver as orders name it: the account of its key on the chain where it is paid.
     pub solver: Address,
     pub verdicts: Verdicts,
     holds: Mutex<Holds>,
@@ -92,23 +92,29 @@ impl Context {
 
     /// What a body asks for.
     pub fn intent(&self, body: &Body, key: Option<&str>) -> Result<Intent<'_>, Refused> {
-        let spec = |name: &str| Some(self.deps.venues.get(name)?.spec.clone());
+        let chain = |name: &str| {
+            let chain = self.deps.chains.get(name)?;
+            Some(Traded {
+                spec: chain.spec.clone(),
+                solver: chain.account.clone(),
+            })
+        };
         let basis = Basis {
             market: &self.deps.market,
-            spec: &spec,
-            solver: &self.solver,
+            chain: &chain,
             keyed: key.is_some(),
         };
         Intent::of(body, &basis)
     }
 
     /// The chain of a side.
-    pub fn venue(&self, side: &Side<'_>) -> Result<&PricingChain, Refused> {
-        self.venue_of(side.network)
+    pub fn chain(&self, side: &Side<'_>) -> Result<&PricingChain, Refused> {
+        self.chain_of(side.network)
     }
 
-    pub fn venue_of(&self, network: &Network) -> Result<&PricingChain, Refused> {
-        self.deps.venues.get(&network.name).ok_or_else(|| {
+    /// The chain of a network.
+    pub fn chain_of(&self, network: &Network) -> Result<&PricingChain, Refused> {
+        self.deps.chains.get(&network.name).ok_or_else(|| {
             let what = format!("{} is not traded", network.display_name);
             Refused::new(Code::UnsupportedRoute, what)
         })

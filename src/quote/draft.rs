@@ -1,4 +1,4 @@
-//! A priced intent as the request that is to be kept, and what its caller is told; and what goes with its keeping.
+//! A priced intent as the request that is to be kept, with the answer to its caller; and what goes with its keeping.
 
 use alloy::primitives::{B128, B256, Bytes, U256};
 use vm::protocol::signature::eip191;
@@ -19,12 +19,12 @@ use crate::{
     store::requests::RequestsError,
 };
 
-/// See the module.
+/// A request that is not kept yet.
 pub struct Draft {
     pub request: Request,
     pub answer: Answer,
-    /// Gas units of the user's own transactions.
-    pub gas: U256,
+    /// Work of the user's own transactions.
+    pub work: u64,
 }
 
 /// Order, steps and texts of what was priced for the key of this label.
@@ -37,7 +37,7 @@ pub async fn draft(
     let random = B128::from_slice(&context.entropy()?[..16]).0;
     let order = order(context, priced, random)?;
     let order_id = order
-        .id(|chain| Some(context.deps.venues.get(chain)?.spec.family))
+        .id(|chain| Some(context.deps.chains.get(chain)?.spec.family))
         .map_err(|error| {
             tracing::error!(%error, "no quote: the order has no id");
             Refused::new(Code::UnknownError, "the order cannot be built")
@@ -49,8 +49,8 @@ pub async fn draft(
     };
     let planned = steps::plan(context, &plan);
     let (planned, signature) = futures::try_join!(planned, signature(context, &order_id))?;
-    let gas = steps::gas(&planned, &case.intent);
-    let breakdown = Breakdown::of(priced, gas);
+    let work = steps::work(&planned, &case.intent);
+    let breakdown = Breakdown::of(priced, work);
     // The caller may shorten it, never lengthen.
     let longest = context.deps.validity;
     let seconds = case.intent.ttl.unwrap_or(longest).min(longest);
@@ -71,7 +71,7 @@ pub async fn draft(
     };
     let request = record(priced, promised);
     let answer = Answer {
-        steps: steps::shown(&planned, &plan, request.id),
+        steps: steps::shown(&planned, &plan, request.id)?,
         protocol: protocol(priced, &request),
         fees,
         details,
@@ -79,7 +79,7 @@ pub async fn draft(
     Ok(Draft {
         request,
         answer,
-        gas,
+        work,
     })
 }
 

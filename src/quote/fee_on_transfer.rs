@@ -1,7 +1,8 @@
 //! Whether a token arrives as it is sent. One that takes a fee on transfers leaves the depository, the
-//! router or the recipient short of what its events say: it is not quoted. The tries are calls that
+//! router or the recipient short of what its events say: it is not quoted. The tries are transactions that
 //! are never sent: to an account that nobody has seen before, and back from there, so that a token
-//! cannot know who asks. What cannot be tried, for want of money, is let through.
+//! cannot know who asks. What cannot be tried, for want of money, is let through; where a chain has no
+//! contracts, none of its currencies takes a fee.
 //!
 //! What providers agree on counts: one of them switches no token off, and lets none through. What the
 //! solver's own account finds holds for everybody. What a caller's finds holds for the caller
@@ -10,7 +11,7 @@
 use alloy::primitives::{B256, U256};
 use vm::{
     Address,
-    trade::{Call, PaymentTerms, Spend, SwapOrder},
+    trade::{Draft, PaymentTerms, Spend, SwapOrder},
 };
 
 use super::{
@@ -25,7 +26,7 @@ use crate::request::Operation;
 /// Stands in for an order.
 const ORDER: B256 = B256::repeat_byte(0xee);
 
-/// Calls of one account, and the one after which the money must be back. The first must work without
+/// Transactions of one account, and the one after which the money must be back. The first must work without
 /// the last for a verdict.
 struct Trial<'a> {
     side: &'a Side<'a>,
@@ -34,8 +35,8 @@ struct Trial<'a> {
     /// What the quote needs to arrive whole, and what is tried.
     needed: U256,
     amount: U256,
-    there: Vec<Call>,
-    back: Call,
+    there: Vec<Draft>,
+    back: Draft,
 }
 
 /// Refuses a request in which a token takes a fee.
@@ -107,9 +108,15 @@ async fn tried(context: &Context, trial: &Trial<'_>) -> Option<bool> {
     works(context, trial.side, &all).await
 }
 
-async fn works(context: &Context, side: &Side<'_>, calls: &[Call]) -> Option<bool> {
-    let providers = &context.venue(side).ok()?.providers;
-    Some(providers.rehearse(calls).await.ok()?.is_ok())
+async fn works(context: &Context, side: &Side<'_>, drafts: &[Draft]) -> Option<bool> {
+    let providers = &context.chain(side).ok()?.providers;
+    Some(providers.simulate_all(drafts).await.ok()??.is_ok())
+}
+
+/// Whether a currency may take a fee on transfers.
+fn is_suspect(context: &Context, side: &Side<'_>) -> Result<bool, Refused> {
+    let contracts = &context.chain(side)?.providers.contracts;
+    Ok(contracts.is_some() && !side.is_native())
 }
 
 /// A transfer to a new account and back. It is made with `amount`; the deal needs only `needed`.
@@ -120,10 +127,10 @@ fn transfer<'a>(
     needed: U256,
     amount: U256,
 ) -> Result<Option<Trial<'a>>, Refused> {
-    if side.is_native() {
+    if !is_suspect(context, side)? {
         return Ok(None);
     }
-    let owner = caller.unwrap_or(&context.solver);
+    let owner = caller.unwrap_or(&side.solver);
     let nobody = nobody(context, side)?;
     Ok(Some(Trial {
         side,
@@ -144,11 +151,11 @@ fn exchange<'a>(context: &Context, priced: &'a Priced<'_>) -> Result<Option<Tria
         _ => return Ok(None),
     };
     let side = &intent.destination;
-    if side.is_native() || intent.own && intent.operation != Operation::Swap {
+    if !is_suspect(context, side)? || intent.own && intent.operation != Operation::Swap {
         return Ok(None);
     }
     let caller = intent.own.then_some(&intent.user);
-    let owner = caller.unwrap_or(&context.solver);
+    let owner = caller.unwrap_or(&side.solver);
     let nobody = nobody(context, side)?;
     let exact = offer.terms.exact_input;
     let order = SwapOrder {
@@ -162,17 +169,16 @@ fn exchange<'a>(context: &Context, priced: &'a Priced<'_>) -> Result<Option<Tria
         return Ok(None);
     };
     let mut there = Vec::new();
-    if let Some(spender) = &swap.spender {
+    if let Some((spender, approvals)) = swap.spender.as_ref().zip(from.spec.family.approvals) {
         let spend = Spend {
             spender,
             currency: &from.address,
             amount: offer.input,
         };
-        let steps = context.venue(from)?.steps()?;
-        let approve = steps.approve(owner, &spend, from.currency.approval_reset)?;
-        there.extend(approve.into_iter().map(|step| step.call));
+        let approve = approvals.approve(owner, &spend, from.currency.approval_reset)?;
+        there.extend(approve.into_iter().map(|step| step.draft));
     }
-    there.push(swap.call);
+    there.push(swap.draft);
     Ok(Some(Trial {
         side,
         caller,
@@ -189,7 +195,7 @@ fn payment(
     from: &Address,
     to: &Address,
     amount: U256,
-) -> Result<Call, Refused> {
+) -> Result<Draft, Refused> {
     let paid = PaymentTerms {
         from,
         to,
@@ -197,12 +203,14 @@ fn payment(
         amount,
         order: ORDER,
     };
-    Ok(context.venue(side)?.steps()?.send(&paid)?.call)
+    Ok(context.chain(side)?.steps()?.send(&paid)?)
 }
 
 /// An account that nobody has used, and that no token can know.
 fn nobody(context: &Context, side: &Side<'_>) -> Result<Address, Refused> {
-    let entropy = context.entropy()?;
-    let text = alloy::hex::encode_prefixed(&entropy[12..]);
-    Ok(side.spec.family.address(&text)?)
+    let (family, entropy) = (side.spec.family, context.entropy()?);
+    let (length, _) = family.lengths.account;
+    let bytes = &entropy[entropy.len().saturating_sub(length)..];
+    let text = family.codec.decode_address(bytes)?;
+    Ok(family.account(&text)?)
 }

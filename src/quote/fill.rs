@@ -2,8 +2,8 @@
 
 use alloy::primitives::U256;
 use vm::{
-    Address, CodecError, OrderCall,
-    trade::{Call, Payout, Spend, SwapOffer, SwapOrder},
+    Address, ChainSpec, CodecError, OrderCall,
+    trade::{Draft, Fee, Payout, Providers, Spend, SwapOffer, SwapOrder, Work},
 };
 
 use super::{
@@ -12,19 +12,12 @@ use super::{
     context::Context,
     intent::{self, Intent, Side},
     late,
-    market_data::{Case, FillGas},
+    market_data::Case,
+    pricing_chain::lacking,
 };
 
 /// Seconds for which an exchange can be made at the limit that was quoted.
 pub const SWAP_LIFE: u64 = 600;
-
-/// Gas of a plain payment, native or of a token, when no node says.
-const NATIVE: u64 = 30_000;
-const TOKEN: u64 = 75_000;
-/// Of the router around its calls: what it is paid, an allowance, what it pays; and of a call that
-/// nobody limited.
-const ROUTED: u64 = 200_000;
-const CALL: u64 = 150_000;
 
 /// Payments and calls of an order.
 #[derive(Clone, Debug, Default)]
@@ -47,33 +40,28 @@ pub struct Priced<'m> {
     pub case: Case<'m>,
     pub amounts: Amounts,
     pub fill: Fill,
-    pub fill_gas: FillGas,
+    /// What the fill costs, as it was simulated.
+    pub fee: Fee,
 }
 
-/// Gas units to expect of the destination transaction before anything was simulated.
-pub fn table(intent: &Intent<'_>, amounts: Option<&Amounts>) -> u64 {
+/// The work to expect of the destination transaction before anything was simulated.
+pub fn usual(providers: &Providers, intent: &Intent<'_>, amounts: Option<&Amounts>) -> u64 {
     let native = intent.destination.is_native();
-    let count = intent.calls.len();
-    let calls = calls(intent);
     let swap = amounts.and_then(|amounts| amounts.swap_out.as_ref());
-    let base = match (count, swap) {
-        (0, None) => plain(native),
-        _ => ROUTED,
+    let base = match (intent.calls.len(), swap) {
+        (0, None) => Work::Payment { native },
+        _ => Work::Routed,
     };
-    base.saturating_add(calls)
-        .saturating_add(swap.map_or(0, |offer| offer.gas))
+    (providers.usual)(base)
+        .saturating_add(usual_calls(providers, intent))
+        .saturating_add(swap.map_or(0, |offer| offer.work))
 }
 
-/// The table's gas units of a payment without calls or exchange.
-pub fn plain(native: bool) -> u64 {
-    if native { NATIVE } else { TOKEN }
-}
-
-/// The part of the table that is for the order's calls.
-pub fn calls(intent: &Intent<'_>) -> u64 {
+/// The part of [`usual`] that is for the order's calls.
+pub fn usual_calls(providers: &Providers, intent: &Intent<'_>) -> u64 {
     let count = u64::try_from(intent.calls.len()).unwrap_or(u64::MAX);
-    let each = || count.saturating_mul(CALL);
-    intent.calls_gas.unwrap_or_else(each)
+    let each = || count.saturating_mul((providers.usual)(Work::Call));
+    intent.calls_work.unwrap_or_else(each)
 }
 
 /// What the order promises to pay and to call.
@@ -87,7 +75,7 @@ pub fn fill(context: &Context, case: &Case<'_>, amounts: &Amounts) -> Result<Fil
     };
     if intent.own || (intent.calls.is_empty() && amounts.swap_out.is_none()) {
         let mut due = all(&intent.recipient);
-        // What late gas may take besides: only the order's own minimum can let it.
+        // What a dearer fill may take besides: only the order's own minimum can let it.
         let late = intent.late_slippage.filter(|_| !intent.own);
         let late = late::tolerated(amounts.output, late);
         due.minimum = due.minimum.saturating_sub(late).max(U256::from(1));
@@ -153,14 +141,17 @@ fn swapping(
             currency: &given.address,
             amount,
         };
-        let steps = context.venue(given)?.steps()?;
-        let approve = steps.approve(router, &spend, given.currency.approval_reset)?;
-        calls.extend(approve.into_iter().map(|step| ordered(step.call)));
+        let approvals = given.spec.family.approvals;
+        let approvals = approvals.ok_or_else(|| lacking(&given.spec, "approvals"))?;
+        let approve = approvals.approve(router, &spend, given.currency.approval_reset)?;
+        for step in &approve {
+            calls.push(ordered(&given.spec, &step.draft)?);
+        }
     }
-    calls.push(ordered(swap.call));
+    calls.push(ordered(&given.spec, &swap.draft)?);
     if exact {
         // What the exchange did not need: before anybody's calls, which could take it.
-        calls.push(sweep(given, router, &context.solver)?);
+        calls.push(sweep(given, router, &given.solver)?);
     }
     let payment = Due {
         to: router.clone(),
@@ -215,33 +206,33 @@ fn native(intent: &Intent<'_>, output: U256, router: &Address) -> Fill {
     Fill { payments, calls }
 }
 
-fn ordered(call: Call) -> OrderCall {
-    OrderCall {
-        to: call.to,
-        data: call.data,
-        value: call.value,
-    }
+/// A transaction as a call that the order wants made.
+fn ordered(spec: &ChainSpec, draft: &Draft) -> Result<OrderCall, Refused> {
+    let call = draft.as_order_call();
+    call.ok_or_else(|| lacking(spec, "calls"))
 }
 
 /// What the calls leave is the recipient's, in the router it would be anybody's: what was bought, and the
 /// native currency last.
-fn sweeps(intent: &Intent<'_>, router: &Address) -> Result<Vec<OrderCall>, CodecError> {
+fn sweeps(intent: &Intent<'_>, router: &Address) -> Result<Vec<OrderCall>, Refused> {
     let (output, to) = (&intent.destination, &intent.recipient);
-    let orders = output.spec.family.orders;
-    let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
     let mut calls = Vec::new();
     if !output.is_native() {
         calls.push(sweep(output, router, to)?);
     }
-    calls.push(orders.sweep(router, &output.spec.family.native()?, to)?);
+    let native = Side {
+        address: output.spec.family.native()?,
+        ..output.clone()
+    };
+    calls.push(sweep(&native, router, to)?);
     Ok(calls)
 }
 
 /// A call by which the router gives all that it has of a currency.
-fn sweep(of: &Side<'_>, router: &Address, to: &Address) -> Result<OrderCall, CodecError> {
+fn sweep(of: &Side<'_>, router: &Address, to: &Address) -> Result<OrderCall, Refused> {
     let orders = of.spec.family.orders;
-    let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
-    orders.sweep(router, &of.address, to)
+    let orders = orders.ok_or_else(|| lacking(&of.spec, "calls"))?;
+    Ok(orders.sweep(router, &of.address, to)?)
 }
 
 /// The contract that makes fills of several payments or calls.
@@ -255,5 +246,5 @@ pub fn proxy(side: &Side<'_>) -> Result<Option<Address>, CodecError> {
 }
 
 fn contract(side: &Side<'_>, text: Option<&str>) -> Result<Option<Address>, CodecError> {
-    text.map(|text| side.spec.family.address(text)).transpose()
+    text.map(|text| side.spec.family.account(text)).transpose()
 }

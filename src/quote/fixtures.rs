@@ -3,8 +3,10 @@
 mod chain;
 mod exchange;
 mod market;
+pub mod other;
 mod peer;
 mod steps;
+mod world;
 
 use std::{
     collections::HashMap,
@@ -14,29 +16,19 @@ use std::{
     },
 };
 
-use alloy::primitives::{B256, U256};
+use alloy::primitives::B256;
 use serde_json::{Value, json};
 use vm::{
     Address, ChainEntry, ChainSpec, Family, ReadError,
-    trade::{
-        Authorization, Call, Failover, FailoverContext, Limits, Revert, SwapVenues, TradingProvider,
-    },
+    trade::{Providers, ProvidersContext, SwapVenues, TradingProvider},
 };
 
+pub use self::world::World;
 use super::{
-    body::Body,
-    code::Refused,
-    context::Deps,
-    pricing_chain::{Admission, Hands, PricingChain},
-    reprice::Repricer,
-    service::Quoter,
-    swaps::Swaps,
+    body::Body, code::Refused, context::Deps, intent::Traded, pricing_chain::PricingChain,
+    reprice::Repricer, service::Quoter, swaps::Swaps,
 };
-use crate::{
-    market::Market,
-    sign::raw::RawKey,
-    store::{memory::MemoryStore, requests::Requests, reserve::Reserve},
-};
+use crate::{market::Market, sign::raw::RawKey, store::requests::Requests};
 
 pub const NATIVE: &str = "0x0000000000000000000000000000000000000000";
 pub const USDC: &str = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913";
@@ -63,24 +55,45 @@ pub fn address(text: &str) -> Address {
 }
 
 /// The settlement family with scripted steps.
-fn family() -> &'static Family {
+pub fn family() -> &'static Family {
     static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
         steps: Some(&steps::Steps),
+        approvals: Some(&steps::Steps),
         trade: None,
-        transactions: None,
         ..*vm::SETTLEMENT
     });
     &FAMILY
 }
 
-pub fn spec(name: &str) -> Option<Arc<ChainSpec>> {
+/// For as long as the tests run.
+pub fn kept(family: Family) -> &'static Family {
+    Box::leak(Box::new(family))
+}
+
+fn spec(name: &str, family: &'static Family) -> Option<Arc<ChainSpec>> {
+    let depository = match family.name == other::family().name {
+        true => other::DEPOSITORY,
+        false => DEPOSITORY,
+    };
     let entry = ChainEntry {
         id: name.into(),
         hub_chain_id: Some("1".into()),
-        depository: Some(DEPOSITORY.into()),
+        depository: Some(depository.into()),
         ..ChainEntry::default()
     };
-    (name != "nowhere").then(|| entry.spec(family(), false).unwrap())
+    (name != "nowhere").then(|| entry.spec(family, false).unwrap())
+}
+
+/// A chain of `family` with the solver's account.
+pub fn traded(name: &str, family: &'static Family) -> Option<Traded> {
+    let solver = match family.name == other::family().name {
+        true => other::SOLVER,
+        false => SOLVER,
+    };
+    Some(Traded {
+        spec: spec(name, family)?,
+        solver: family.account(solver).unwrap(),
+    })
 }
 
 pub fn market_file() -> Value {
@@ -111,11 +124,11 @@ pub fn market_file() -> Value {
 }
 
 pub fn market() -> Market {
-    parsed(&market_file())
+    parsed(&market_file(), |_| family())
 }
 
-fn parsed(file: &Value) -> Market {
-    Market::parse(&file.to_string(), |_| Some(family())).unwrap()
+pub fn parsed(file: &Value, family: impl Fn(&str) -> &'static Family) -> Market {
+    Market::parse(&file.to_string(), |name| Some(family(name))).unwrap()
 }
 
 /// 100 USDC from `origin` to `destination`.
@@ -127,122 +140,8 @@ pub fn body() -> Value {
     })
 }
 
-/// What tests change.
-pub struct World {
-    pub allowance: U256,
-    /// Code lives at every address.
-    pub code: bool,
-    /// What the solver has allowed the proxy.
-    pub allowed: U256,
-    pub balance: U256,
-    pub available: Option<U256>,
-    pub admission: Admission,
-    /// Usd e18 that may be paid within an hour.
-    pub hourly: U256,
-    /// What hands over so waits.
-    pub held: Option<Hands>,
-    /// What the solver has of it beyond what it keeps.
-    pub native: U256,
-    /// Units of every estimate that does not revert.
-    pub gas: u64,
-    /// Wei per unit.
-    pub fee: u128,
-    /// Wei that the destination charges for any transaction's bytes; unset where it charges nothing.
-    pub data_fee: Option<u64>,
-    /// What providers but the first say of fees; unset where there is only the first.
-    pub others: Option<u128>,
-    /// The first provider lies about accounts, where there are others.
-    pub lies: bool,
-    /// A network whose market file is not what its chain says.
-    pub unsound: Option<String>,
-    /// The network that makes no blocks.
-    pub stalled: Option<String>,
-    /// Units of estimates that pay more than one unit of a currency.
-    pub gas_of_more: Option<u64>,
-    /// No node estimates.
-    pub mute: bool,
-    pub market: fn() -> Value,
-    pub revert: Option<Revert>,
-    /// The market file says that transactions carry authorizations.
-    pub authorizations: bool,
-    /// The authorizations of each estimate.
-    pub carried: Vec<Vec<Authorization>>,
-    /// Of each exchange that was built.
-    pub deadlines: Vec<u64>,
-    /// What fails when it is tried behind other calls.
-    pub fails: fn(&[Call]) -> bool,
-    /// No provider answers.
-    pub down: bool,
-    pub prices: fn(&str) -> Result<u64, bool>,
-    /// Usd e18 of every settlement.
-    pub settlement: U256,
-    /// Basis points that the swap source loses; `None`: it has no way.
-    pub loss: Option<u64>,
-    /// Pools on that way.
-    pub pools: u64,
-    /// The loss of the second choice.
-    pub second_loss: Option<u64>,
-    pub store: Arc<MemoryStore>,
-    pub reserve: Arc<Reserve>,
-    /// Instead of new ones over `store`.
-    pub requests: Option<Requests>,
-    /// How often the first exchange was asked for its best way.
-    pub searches: u64,
-}
-
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Fixture(Arc<Mutex<World>>);
-
-/// Cents of a coin.
-fn cents(symbol: &str) -> Result<u64, bool> {
-    Ok(match symbol {
-        "USDC" => 100,
-        "TOKEN" => 200,
-        _ => 250_000,
-    })
-}
-
-impl Default for Fixture {
-    fn default() -> Self {
-        let most = U256::from(10).pow(U256::from(30));
-        Self(Arc::new(Mutex::new(World {
-            allowance: U256::ZERO,
-            code: false,
-            allowed: U256::MAX,
-            balance: most,
-            available: Some(most),
-            admission: Admission::Open,
-            hourly: U256::MAX,
-            held: None,
-            native: U256::MAX,
-            gas: GAS,
-            fee: 1_000_000_000,
-            data_fee: None,
-            others: None,
-            lies: false,
-            unsound: None,
-            stalled: None,
-            gas_of_more: None,
-            mute: false,
-            market: market_file,
-            revert: None,
-            authorizations: true,
-            carried: Vec::new(),
-            deadlines: Vec::new(),
-            fails: |_| false,
-            down: false,
-            prices: cents,
-            settlement: U256::ZERO,
-            loss: Some(0),
-            pools: 1,
-            second_loss: None,
-            store: Arc::new(MemoryStore::default()),
-            reserve: Arc::default(),
-            requests: None,
-            searches: 0,
-        })))
-    }
-}
 
 impl Fixture {
     pub fn with<T>(&self, with: impl FnOnce(&mut World) -> T) -> T {
@@ -257,67 +156,86 @@ impl Fixture {
         Requests::new(store).with_reserve(reserve)
     }
 
+    fn family(&self, network: &str) -> &'static Family {
+        let own = self.with(|world| world.families.get(network).copied());
+        own.unwrap_or_else(family)
+    }
+
     fn market(&self) -> Arc<Market> {
         let file = self.with(|world| world.market)();
-        Arc::new(parsed(&file))
+        Arc::new(parsed(&file, |network| self.family(network)))
     }
 
     pub fn repricer(&self) -> Repricer {
         Repricer {
             market: self.market(),
-            venues: self.venues(),
+            chains: self.chains(),
             prices: Arc::new(self.clone()),
             settlement: Arc::new(self.clone()),
         }
     }
 
-    fn venues(&self) -> HashMap<String, PricingChain> {
-        let trade = TradingProvider {
+    /// The first provider is the one that is asked alone.
+    fn nodes(&self) -> Vec<TradingProvider> {
+        let honest = TradingProvider {
             scanner: Arc::new(self.clone()),
             accounts: Arc::new(self.clone()),
             writer: Arc::new(self.clone()),
-            simulator: Arc::new(self.clone()),
+            simulator: Some(Arc::new(self.clone())),
+            contracts: Some(Arc::new(self.clone())),
             inspector: Arc::new(vm::testing::Unseen),
-        };
-        let charges = self.with(|world| world.data_fee.is_some());
-        let peers = match self.with(|world| world.others) {
-            None => Vec::new(),
-            Some(_) => vec![
-                TradingProvider {
-                    writer: Arc::new(peer::Peer(self.clone())),
-                    ..trade.clone()
-                };
-                2
-            ],
         };
         let first = match self.with(|world| world.lies) {
             true => TradingProvider {
-                accounts: Arc::new(peer::Liar(self.clone())),
-                ..trade.clone()
+                contracts: Some(Arc::new(peer::Liar(self.clone()))),
+                ..honest.clone()
             },
-            false => trade,
+            false => honest.clone(),
         };
-        let venues = ["origin", "destination", "off"].map(|name| {
-            let context = FailoverContext {
-                name: name.into(),
-                number: if name == "origin" { 31_001 } else { 31_002 },
-                codec: vm::SETTLEMENT.transactions.unwrap(),
-                limits: Limits {
-                    authorizations: self.with(|world| world.authorizations),
-                    data_fees: charges.then(|| address(DATA_FEES)),
-                    ..Limits::default()
-                },
-                required: 1 + peers.len() / 2,
+        let mut nodes = vec![first];
+        if self.with(|world| world.others.is_some()) {
+            let peer = TradingProvider {
+                writer: Arc::new(peer::Peer(self.clone())),
+                ..honest
             };
-            let asked = std::iter::once(&first).chain(&peers).cloned();
-            let venue = PricingChain {
-                spec: spec(name).unwrap(),
-                trades: vec![first.clone()],
-                providers: Failover::new(context, asked.collect()).unwrap(),
+            nodes.extend([peer.clone(), peer]);
+        }
+        nodes
+    }
+
+    fn providers(&self, name: &str, nodes: Vec<TradingProvider>) -> Providers {
+        if self.family(name).name == other::family().name {
+            return other::providers(self, name);
+        }
+        let (authorizations, data_fee) = self.with(|world| (world.authorizations, world.data_fee));
+        let mut limits = json!({"authorizations": authorizations});
+        if data_fee.is_some() {
+            limits["dataFees"] = json!(DATA_FEES);
+        }
+        let context = ProvidersContext {
+            family: family(),
+            name: name.into(),
+            number: if name == "origin" { 31_001 } else { 31_002 },
+            required: 1 + nodes.len() / 2,
+            limits: limits.as_object().cloned(),
+        };
+        let open = vm::SETTLEMENT.providers.unwrap();
+        open(context, nodes).unwrap().unwrap()
+    }
+
+    fn chains(&self) -> HashMap<String, PricingChain> {
+        let nodes = self.nodes();
+        let chains = ["origin", "destination", "off"].map(|name| {
+            let Traded { spec, solver } = traded(name, self.family(name)).unwrap();
+            let chain = PricingChain {
+                spec,
+                providers: self.providers(name, nodes.clone()),
+                singly: nodes[..1].to_vec(),
+                account: solver,
             };
-            (name.to_owned(), venue)
+            (name.to_owned(), chain)
         });
-        venues.into()
+        chains.into()
     }
 
     fn swaps(&self) -> Swaps {
@@ -336,7 +254,7 @@ impl Fixture {
     pub fn quoter(&self) -> Quoter {
         Quoter::new(Deps {
             market: self.market(),
-            venues: self.venues(),
+            chains: self.chains(),
             prices: Arc::new(self.clone()),
             settlement: Arc::new(self.clone()),
             swaps: self.swaps(),

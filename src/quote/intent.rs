@@ -9,7 +9,6 @@ mod text;
 use std::{num::NonZero, sync::Arc};
 
 use alloy::primitives::U256;
-use serde_json::Value;
 use vm::{Address, ChainSpec, OrderCall, trade::Authorization};
 
 use super::{
@@ -30,12 +29,17 @@ pub use text::{AppFee, LIFE, app_fees, misspelled};
 /// What a body is read against.
 pub struct Basis<'m, 'a> {
     pub market: &'m Market,
-    /// The chain of a network, where it is loaded.
-    pub spec: &'a (dyn Fn(&str) -> Option<Arc<ChainSpec>> + Sync),
-    /// The solver's account.
-    pub solver: &'a Address,
+    /// The chain of a network, where it is traded on.
+    pub chain: &'a (dyn Fn(&str) -> Option<Traded> + Sync),
     /// The caller has shown a key.
     pub keyed: bool,
+}
+
+/// A chain that is traded on.
+pub struct Traded {
+    pub spec: Arc<ChainSpec>,
+    /// The solver's account on it.
+    pub solver: Address,
 }
 
 /// What somebody wants, in full and valid.
@@ -53,10 +57,9 @@ pub struct Intent<'m> {
     /// The user's own transaction does everything.
     pub own: bool,
     pub calls: Vec<OrderCall>,
-    pub calls_gas: Option<u64>,
+    /// Work that the calls may take, as the caller limited it.
+    pub calls_work: Option<u64>,
     pub authorizations: Vec<Authorization>,
-    /// As they are kept: what was read of them, and nothing else that came with it.
-    pub authorization_list: Vec<Value>,
     /// Basis points.
     pub slippage: Option<u16>,
     pub late_slippage: Option<u16>,
@@ -82,17 +85,14 @@ impl<'m> Intent<'m> {
         later::refuse(body, basis.keyed)?;
         let trade_type = trade_type(&body.trade_type)?;
         let (origin, destination) = sides(body, basis)?;
-        let user = text::account(&origin.spec, "user", &body.user)?;
+        let user = text::owner(&origin.spec, "user", &body.user)?;
         later::of_solana(body, &origin.spec, &user)?;
+        let ends = (&origin, &destination);
         let recipient = match &body.recipient {
-            Some(given) => recipient(given, &destination, basis)?,
-            None if user == *basis.solver => {
-                let what = "user: must not be an account of this service";
-                return Err(Refused::new(Code::InvalidAddress, what));
-            }
-            None => user.clone(),
+            Some(given) => recipient(given, &destination)?,
+            None => unnamed(&user, ends)?,
         };
-        let refund_to = refund_to(body, &origin, &user, &recipient, basis)?;
+        let refund_to = refund_to(body, ends, &user, &recipient)?;
         let calls = calls::read(body, trade_type, &destination)?;
         let authorizations = calls::authorizations(body)?;
         let operation = operation(&origin, &destination);
@@ -109,8 +109,7 @@ impl<'m> Intent<'m> {
                 "latePaymentSlippageTolerance",
                 body.late_payment_slippage_tolerance.as_deref(),
             )?,
-            calls_gas: calls::gas(body, trade_type)?,
-            authorization_list: authorizations.iter().map(calls::wire).collect(),
+            calls_work: calls::work(body, trade_type)?,
             explicit_deposit: body.explicit_deposit != Some(Flag(false)),
             true_exact_output: on(body.enable_true_exact_output),
             override_price_impact: on(body.override_price_impact),
@@ -220,7 +219,7 @@ struct End {
     malformed: Code,
 }
 
-type Listed<'m> = (&'m Network, Arc<ChainSpec>);
+type Listed<'m> = (&'m Network, Traded);
 
 impl End {
     fn chain<'m>(&self, number: u64, basis: &Basis<'m, '_>) -> Result<Listed<'m>, Refused> {
@@ -232,30 +231,32 @@ impl End {
             let what = format!("{field}: chain {number} is switched off");
             return Err(Refused::new(Code::ChainDisabled, what));
         }
-        let spec = (basis.spec)(&network.name).filter(|spec| spec.family.steps.is_some());
-        spec.map(|spec| (network, spec)).ok_or_else(|| {
+        let chain = (basis.chain)(&network.name);
+        let chain = chain.filter(|chain| chain.spec.family.steps.is_some());
+        chain.map(|chain| (network, chain)).ok_or_else(|| {
             let what = format!("{field}: chain {number} is not traded yet");
             Refused::new(Code::UnsupportedRoute, what)
         })
     }
 
     fn side<'m>(&self, listed: Listed<'m>, given: &str) -> Result<Side<'m>, Refused> {
-        let (field, (network, spec)) = (self.currency, listed);
+        let (field, (network, Traded { spec, solver })) = (self.currency, listed);
         let Some(currency) = network.currency(given) else {
-            let code = match text::address(&spec, given) {
+            let code = match text::currency(&spec, given) {
                 Some(_) => Code::UnsupportedCurrency,
                 None => self.malformed,
             };
             let what = format!("{field}: expected the address of a supported currency");
             return Err(Refused::new(code, what));
         };
-        let address = text::address(&spec, &currency.address).ok_or_else(|| {
+        let address = text::currency(&spec, &currency.address).ok_or_else(|| {
             let what = format!("{field}: has no usable address");
             Refused::new(Code::UnsupportedCurrency, what)
         })?;
         Ok(Side {
             network,
             spec,
+            solver,
             currency,
             address,
         })
@@ -263,34 +264,49 @@ impl End {
 }
 
 /// Money sent to a contract that does not expect it is lost.
-fn recipient(given: &str, side: &Side<'_>, basis: &Basis<'_, '_>) -> Result<Address, Refused> {
+fn recipient(given: &str, side: &Side<'_>) -> Result<Address, Refused> {
     let recipient =
-        text::address(&side.spec, given).ok_or_else(|| text::bad("recipient", given))?;
+        text::account(&side.spec, given).ok_or_else(|| text::bad("recipient", given))?;
     let refused = |what| Refused::new(Code::InvalidRecipient, format!("recipient: {what}"));
-    let unfit = unfit(&recipient, side, basis).map(refused);
+    let unfit = unfit(&recipient, side).map(refused);
     unfit.map_or(Ok(recipient), Err)
+}
+
+/// The recipient where nobody is named: the user, whose account must be one of the destination, too.
+fn unnamed(
+    user: &Address,
+    (origin, destination): (&Side<'_>, &Side<'_>),
+) -> Result<Address, Refused> {
+    if !origin.is_like(destination) {
+        let what = "recipient: required where the destination has other accounts than the origin";
+        return Err(Refused::new(Code::InvalidRecipient, what));
+    }
+    if *user == destination.solver {
+        let what = "user: must not be an account of this service";
+        return Err(Refused::new(Code::InvalidAddress, what));
+    }
+    Ok(user.clone())
 }
 
 /// Whom a refund reaches: as asked, else the recipient where the origin can pay it, else the user.
 fn refund_to(
     body: &Body,
-    origin: &Side<'_>,
+    (origin, destination): (&Side<'_>, &Side<'_>),
     user: &Address,
     recipient: &Address,
-    basis: &Basis<'_, '_>,
 ) -> Result<Address, Refused> {
     let refused = |what: String| Refused::new(Code::InvalidAddress, what);
     if let Some(given) = &body.refund_to {
-        let account = text::account(&origin.spec, "refundTo", given)?;
-        let unfit = unfit(&account, origin, basis);
+        let account = text::owner(&origin.spec, "refundTo", given)?;
+        let unfit = unfit(&account, origin);
         let unfit = unfit.map(|what| refused(format!("refundTo: {what}")));
         return unfit.map_or(Ok(account), Err);
     }
-    let paid = text::address(&origin.spec, recipient.text());
-    if let Some(paid) = paid.filter(|paid| unfit(paid, origin, basis).is_none()) {
-        return Ok(paid);
+    // A text that is an account of both families need not be the same owner's on both.
+    if origin.is_like(destination) && unfit(recipient, origin).is_none() {
+        return Ok(recipient.clone());
     }
-    match unfit(user, origin, basis) {
+    match unfit(user, origin) {
         None => Ok(user.clone()),
         Some(what) => Err(refused(format!(
             "user: {what}, as nobody else can be refunded"
@@ -299,7 +315,7 @@ fn refund_to(
 }
 
 /// Why money must not be sent to `account`.
-fn unfit(account: &Address, side: &Side<'_>, basis: &Basis<'_, '_>) -> Option<&'static str> {
+fn unfit(account: &Address, side: &Side<'_>) -> Option<&'static str> {
     if text::is_zero(account) {
         return Some("must not be the zero address");
     }
@@ -308,9 +324,9 @@ fn unfit(account: &Address, side: &Side<'_>, basis: &Basis<'_, '_>) -> Option<&'
     }
     let contracts = side.network.fill_routers();
     let mut contracts = contracts.chain(&side.network.approval_proxy);
-    let contract = contracts.any(|one| text::address(&side.spec, one).as_ref() == Some(account))
+    let contract = contracts.any(|one| text::account(&side.spec, one).as_ref() == Some(account))
         || side.spec.depositories().any(|one| one == account);
-    let own = contract || account == basis.solver;
+    let own = contract || *account == side.solver;
     own.then_some("must not be an account of this service")
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{format, request::Operation};
 
-/// See the module.
+/// Several orders, added up.
 pub struct Joint<'a, 'm> {
     first: &'a Breakdown<'a, 'm>,
     all: &'a [Breakdown<'a, 'm>],

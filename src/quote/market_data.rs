@@ -4,7 +4,7 @@ use alloy::primitives::U256;
 use futures::TryFutureExt;
 use vm::{
     Address,
-    trade::{Fees, TradingProvider},
+    trade::{FeeRate, TradingProvider},
 };
 
 use super::{
@@ -41,14 +41,15 @@ pub struct MarketData {
     pub paid: Worth,
     pub given: Worth,
     pub origin_native: Worth,
-    pub origin_fees: GasPrice,
-    pub destination_fees: GasPrice,
+    pub origin_rate: FeeRate,
+    /// What the user is charged for the fill by.
+    pub destination_rate: FeeRate,
     /// What decides the amounts.
     pub deal: Deal,
     /// What the user has of the origin's currency.
     pub balance: U256,
-    /// What the user has allowed the depository of the deposited currency.
-    pub allowance: U256,
+    /// What the depository may take of the user's deposited currency already.
+    pub approved: U256,
     /// The user deposits through the depository's functions.
     pub explicit: bool,
     /// What the solver can give; without end where the user does everything.
@@ -67,48 +68,13 @@ pub struct Deal {
     pub settlement: U256,
 }
 
-/// What a fill takes on its chain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FillGas {
-    pub units: u64,
-    /// Wei that the chain charges for the transaction's bytes besides gas.
-    pub data: U256,
+/// What a unit of work costs on a chain now, by agreement of providers.
+pub async fn rate(chain: &PricingChain) -> Result<FeeRate, Refused> {
+    Ok(chain.providers.fees.recent_rate().await?)
 }
 
-/// Wei per gas unit.
-#[derive(Clone, Copy, Debug)]
-pub struct GasPrice(pub Fees);
-
-impl GasPrice {
-    /// Of a network now, by agreement of providers: it is what the user is charged.
-    pub async fn of(venue: &PricingChain) -> Result<Self, Refused> {
-        Ok(Self(venue.providers.recent_fees().await?))
-    }
-
-    /// What a transaction is expected to pay.
-    pub fn price(self) -> U256 {
-        U256::from(self.0.base).saturating_add(self.tip())
-    }
-
-    pub fn tip(self) -> U256 {
-        U256::from(self.0.priority)
-    }
-
-    /// What a fill costs, in wei.
-    pub fn cost(self, gas: FillGas) -> Option<U256> {
-        let units = self.price().checked_mul(U256::from(gas.units))?;
-        units.checked_add(gas.data)
-    }
-
-    /// What it must be ready to pay while the base fee grows for some blocks.
-    pub fn most(self) -> U256 {
-        let base = U256::from(self.0.base);
-        base.saturating_add(base).saturating_add(self.tip())
-    }
-}
-
-/// What is given counts in a deal that its user may still decline until the deposit is final: what both
-/// sides may move by counts there, so that fees stay what they are.
+/// The price of what is given in a deal that its user may decline until the deposit is final: it has room for what
+/// the prices of both sides may move by until then. Fees stay what they are.
 fn optional(given: Rated, route: &Route<'_>) -> Rated {
     let pace = route.paid.network.block_seconds;
     let seconds = route.paid.spec.finality.usual(pace);
@@ -119,7 +85,7 @@ fn optional(given: Rated, route: &Route<'_>) -> Rated {
     Rated { price, ..given }
 }
 
-/// Whether somebody can let the fill fail when what it gives has lost its worth: with his own code, or with the
+/// Whether somebody can let the fill fail when what it gives has lost its worth: with code of their own, or with the
 /// pool that it exchanges in (wrapping needs none).
 fn is_declinable(intent: &Intent<'_>, route: &Route<'_>, hands: Hands) -> bool {
     let to = &intent.destination;
@@ -150,18 +116,18 @@ pub async fn read<'m>(
 }
 
 /// What `spender` may take of `owner`'s, by agreement of providers: steps are left out for it.
-pub async fn allowance(
+pub async fn approved(
     context: &Context,
     side: &Side<'_>,
     owner: &Address,
     spender: &Address,
 ) -> Result<U256, Refused> {
-    let providers = &context.venue(side)?.providers;
-    let allowed = providers.allowance(owner, spender, &side.address);
-    allowed.err_into().await
+    let providers = &context.chain(side)?.providers;
+    let approved = providers.approved(owner, spender, &side.address);
+    approved.err_into().await
 }
 
-/// For whom it is read.
+/// What is read, and for which intent.
 struct Reading<'a, 'm> {
     context: &'a Context,
     intent: &'a Intent<'m>,
@@ -172,16 +138,16 @@ impl Reading<'_, '_> {
     async fn market(&self) -> Result<MarketData, Refused> {
         let (intent, route) = (self.intent, self.route);
         let accounts =
-            async { futures::try_join!(self.balance(), self.allowance(), self.explicit()) };
-        let fees = async {
-            let origin = self.context.venue(&intent.origin)?;
-            let destination = self.context.venue(&intent.destination)?;
-            futures::try_join!(GasPrice::of(origin), GasPrice::of(destination))
+            async { futures::try_join!(self.balance(), self.approved(), self.explicit()) };
+        let rates = async {
+            let origin = self.context.chain(&intent.origin)?;
+            let destination = self.context.chain(&intent.destination)?;
+            futures::try_join!(rate(origin), rate(destination))
         };
-        let (worths, accounts, fees, available, settlement, hands) = futures::try_join!(
+        let (worths, accounts, rates, available, settlement, hands) = futures::try_join!(
             self.worths(),
             accounts,
-            fees,
+            rates,
             self.available(),
             self.settlement(),
             self.hands()
@@ -203,17 +169,17 @@ impl Reading<'_, '_> {
             given: given.shown(),
             origin_native: origin_native.shown(),
             deal,
-            origin_fees: fees.0,
-            destination_fees: fees.1,
+            origin_rate: rates.0,
+            destination_rate: rates.1,
             balance: accounts.0,
-            allowance: accounts.1,
+            approved: accounts.1,
             explicit: accounts.2,
             available,
             hands,
         })
     }
 
-    /// Of what comes in and goes out, what is deposited and given, and what gas is paid in on both sides.
+    /// Of what comes in and goes out, what is deposited and given, and the native currencies of both sides.
     async fn worths(&self) -> Result<[Rated; 6], Refused> {
         let (intent, route) = (self.intent, self.route);
         let now = self.context.now();
@@ -241,33 +207,33 @@ impl Reading<'_, '_> {
 
     async fn balance(&self) -> Result<U256, Refused> {
         let (owner, side) = (&self.intent.user, &self.intent.origin);
-        let ask = |trade: TradingProvider| async move {
-            trade.accounts.balance(owner, &side.address).await
+        let ask = |provider: TradingProvider| async move {
+            provider.accounts.balance(owner, &side.address).await
         };
-        self.context.venue(side)?.ask(ask).err_into().await
+        self.context.chain(side)?.ask(ask).err_into().await
     }
 
-    async fn allowance(&self) -> Result<U256, Refused> {
+    async fn approved(&self) -> Result<U256, Refused> {
         let paid = &self.route.paid;
         match &paid.spec.depository {
             Some(depository) if !self.intent.own => {
-                allowance(self.context, paid, &self.intent.user, depository).await
+                approved(self.context, paid, &self.intent.user, depository).await
             }
             _ => Ok(U256::ZERO),
         }
     }
 
-    /// A bare transfer is offered to plain accounts only: transactions of others are sent by anybody, and
-    /// calldata that the payer did not send funds no order.
+    /// A bare transfer is offered to plain accounts only: anybody sends the transactions of contracts, and an order
+    /// that stands in data which the payer did not send is not funded by it.
     async fn explicit(&self) -> Result<bool, Refused> {
         if self.intent.explicit_deposit {
             return Ok(true);
         }
-        let providers = &self.context.venue(&self.route.paid)?.providers;
+        let providers = &self.context.chain(&self.route.paid)?.providers;
         providers.is_contract(&self.intent.user).err_into().await
     }
 
-    /// To whom the fill hands over: see [`Hands`].
+    /// To whom the fill gives more than a token.
     async fn hands(&self) -> Result<Hands, Refused> {
         let intent = self.intent;
         if intent.own {
@@ -280,7 +246,10 @@ impl Reading<'_, '_> {
         if !to.is_native() && !self.route.swap_out {
             return Ok(Hands::Nobody);
         }
-        let providers = &self.context.venue(to)?.providers;
+        let providers = &self.context.chain(to)?.providers;
+        if providers.contracts.is_none() {
+            return Ok(Hands::Nobody);
+        }
         Ok(match providers.is_contract(&intent.recipient).await? {
             true => Hands::Code,
             false => Hands::Account,

@@ -2,7 +2,7 @@
 //!
 //! Each order is a quote, a deposit, a fill or a refund of its own, as one of `POST /quote/v2` is: nothing binds it to
 //! the others once it is kept. What is decided here is what each of them alone does not show: whether the solver can
-//! and may give all of it, what the deposits before leave of an allowance, and that all are kept in one commit.
+//! and may give all of it, what the deposits before leave of an approval, and that all are kept in one commit.
 
 use alloy::primitives::U256;
 use futures::{TryFutureExt, future::try_join_all};
@@ -36,19 +36,19 @@ pub async fn quote(
     room(context)?;
     let key = caller.key;
     let intents = intents(context, &bodies, key)?;
-    // Each is as long as the caller's whole body, and has texts that no intent keeps.
+    // A body is as long as the caller's whole one, and has texts that no intent keeps.
     drop(bodies);
     let mut priced = all_priced(context, intents, key).await?;
     together(context, &priced, key).await?;
-    share_allowances(&mut priced);
+    share_approvals(&mut priced);
     let drafts = priced.iter().enumerate();
     let drafts = drafts.map(|(at, one)| {
         let draft = draft(context, one, key);
         draft.map_err(move |refused| of_origin(at, refused))
     });
     let drafts = try_join_all(drafts).await?;
-    let (requests, told): (Vec<_>, Vec<_>) = drafts.into_iter().map(apart).unzip();
-    let answer = joined(&priced, &requests, told)?;
+    let (requests, answers): (Vec<_>, Vec<_>) = drafts.into_iter().map(apart).unzip();
+    let answer = joined(&priced, &requests, answers)?;
     let store = &context.deps.requests;
     let stored = store.insert_all(&requests, caller.by, Batch::new());
     stored.await.map_err(unkept)?;
@@ -142,23 +142,23 @@ fn given(before: &[Priced<'_>], one: &Priced<'_>) -> U256 {
 }
 
 /// The depository takes each deposit out of what the one before has left it: the user makes them in this order. What
-/// is allowed anew is used up by its own deposit.
-fn share_allowances(all: &mut [Priced<'_>]) {
+/// is approved anew is used up by its own deposit.
+fn share_approvals(all: &mut [Priced<'_>]) {
     for at in 1..all.len() {
         let (before, after) = all.split_at_mut(at);
         let Some(one) = after.first_mut() else {
             continue;
         };
-        let before = before.iter().filter(|other| same_allowance(other, one));
-        let left = before.fold(one.case.market.allowance, |left, other| {
+        let before = before.iter().filter(|other| same_approval(other, one));
+        let left = before.fold(one.case.market.approved, |left, other| {
             left.saturating_sub(other.amounts.sum.paid)
         });
-        one.case.market.allowance = left;
+        one.case.market.approved = left;
     }
 }
 
-/// Both deposits are taken out of what one user has allowed.
-fn same_allowance(one: &Priced<'_>, other: &Priced<'_>) -> bool {
+/// Both deposits are taken out of what one user has approved.
+fn same_approval(one: &Priced<'_>, other: &Priced<'_>) -> bool {
     let (one, other) = (&one.case, &other.case);
     let (here, there) = (&one.route.paid, &other.route.paid);
     let chain = here.network.chain_id == there.network.chain_id;
@@ -182,26 +182,26 @@ fn of_origin(at: usize, refused: Refused) -> Refused {
     Refused { message, ..refused }
 }
 
-fn apart(draft: Draft) -> (Request, (Answer, U256)) {
-    (draft.request, (draft.answer, draft.gas))
+fn apart(draft: Draft) -> (Request, (Answer, u64)) {
+    (draft.request, (draft.answer, draft.work))
 }
 
-/// The answer of all orders, with what each told and the gas of its user's own transactions.
+/// The answer of all orders, out of each one's answer and the work of its user's own transactions.
 fn joined(
     priced: &[Priced<'_>],
     requests: &[Request],
-    told: Vec<(Answer, U256)>,
+    answers: Vec<(Answer, u64)>,
 ) -> Result<MultiAnswer, Refused> {
-    let breakdowns = priced.iter().zip(&told);
-    let breakdowns = breakdowns.map(|(one, (_, gas))| Breakdown::of(one, *gas));
+    let breakdowns = priced.iter().zip(&answers);
+    let breakdowns = breakdowns.map(|(one, (_, work))| Breakdown::of(one, *work));
     let breakdowns: Vec<_> = breakdowns.collect();
     let none = || Refused::new(Code::InvalidField, "origins: expected at least one");
     let joint = Joint::of(&breakdowns).ok_or_else(none)?;
     let (fees, mut details) = (joint.fees(), joint.details());
     details.valid_until = requests.iter().map(|request| request.valid_until).min();
     let (mut steps, mut own) = (Vec::new(), Vec::new());
-    let mut parts = Vec::with_capacity(told.len());
-    for ((one, request), (answer, _)) in priced.iter().zip(requests).zip(told) {
+    let mut parts = Vec::with_capacity(answers.len());
+    for ((one, request), (answer, _)) in priced.iter().zip(requests).zip(answers) {
         // Clients believe the receipt of what the user does alone, and from then on notice no failure.
         let steps = if one.case.intent.own {
             &mut own

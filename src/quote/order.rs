@@ -19,12 +19,13 @@ use super::{
 pub const GRACE: u64 = 604_800;
 
 /// A refund leaves at least one part in so many of what it gives back. A payment of dust is none, and
-/// an honest refund stays possible until gas would take 99 % of the deposit.
+/// an honest refund stays possible until fees would take 99 % of the deposit.
 const REFUND_PART: u64 = 100;
 /// The least refund of anything: a single unit is nobody's refund.
 const LEAST_REFUND: u64 = 2;
 
-/// The order of what was priced. Refunds are possible on both chains, on the destination in what the solver gives.
+/// The order of what was priced. Refunds are possible on both chains where they have the same accounts, on the
+/// destination in what the solver gives.
 pub fn order(
     context: &Context,
     priced: &Priced<'_>,
@@ -39,7 +40,8 @@ pub fn order(
     let (deadline, refund_by) = (after(LIFE)?, after(LIFE + GRACE)?);
     let refund_to = &case.intent.refund_to;
     let mut refunds = vec![refund(refund_to, paid, sum.paid, refund_by)?];
-    if paid.network.name != given.network.name {
+    // Who is refunded has an account of the origin's family.
+    if paid.network.name != given.network.name && paid.is_like(given) {
         refunds.push(refund(refund_to, given, sum.given, refund_by)?);
     }
     let input = InputPayment {

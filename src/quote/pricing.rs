@@ -1,6 +1,6 @@
 //! The price of an intent that the solver would take on.
 
-use alloy::primitives::U256;
+use vm::trade::Fee;
 
 use super::{
     admission::{Burden, admit, drained},
@@ -11,7 +11,7 @@ use super::{
     fee_on_transfer,
     fill::{self, Fill, Priced, fill},
     intent::Intent,
-    market_data::{self, FillGas},
+    market_data,
     route::Route,
     simulate,
     swaps::Search,
@@ -32,49 +32,51 @@ pub async fn price<'m>(
         case: &case,
         swaps: Search::new(&context.deps.swaps),
     };
-    let (amounts, fill, fill_gas) = settled(context, &pricing).await?;
+    let (amounts, fill, fee) = settled(context, &pricing).await?;
     let priced = Priced {
         case,
         amounts,
         fill,
-        fill_gas,
+        fee,
     };
     futures::try_join!(
         fee_on_transfer::check(context, &priced),
         admit(context, &priced.case, Burden::of(&priced, key))
     )?;
-    Breakdown::of(&priced, U256::ZERO).check()?;
+    Breakdown::of(&priced, 0).check()?;
     Ok(priced)
 }
 
-/// Amounts and fill that agree on the gas: priced by the table, simulated with the real payment, and
+/// Amounts and fill that agree on the fill's fee: priced by the usual work, simulated with the real payment, and
 /// priced again with what that took.
 async fn settled(
     context: &Context,
     pricing: &Pricing<'_, '_>,
-) -> Result<(Amounts, Fill, FillGas), Refused> {
+) -> Result<(Amounts, Fill, Fee), Refused> {
     let (case, intent) = (pricing.case, &pricing.case.intent);
-    let mut gas = FillGas {
-        units: fill::table(intent, None),
-        data: U256::ZERO,
+    let providers = &context.chain(&intent.destination)?.providers;
+    let mut fee = Fee {
+        work: fill::usual(providers, intent, None),
+        rate: case.market.destination_rate,
+        ..Fee::default()
     };
-    let mut amounts = match pricing.amounts(gas).await {
-        // The table may be dearer than the chain.
+    let mut amounts = match pricing.amounts(fee).await {
+        // The usual work may be dearer than what this fill takes.
         Err(refused) if refused.code == Code::AmountTooLow => {
-            pricing.amounts(FillGas::default()).await?
+            pricing.amounts(Fee::default()).await?
         }
         amounts => amounts?,
     };
     let mut promised = fill(context, case, &amounts)?;
     if !intent.own {
         enough(pricing, &amounts)?;
-        gas = simulate::taken(context, intent, &promised, gas).await?;
-        simulate::limited(intent, &amounts, gas.units)?;
-        amounts = pricing.amounts(gas).await?;
+        fee = simulate::taken(context, intent, &promised, fee).await?;
+        simulate::limited(providers, intent, &amounts, fee.work)?;
+        amounts = pricing.amounts(fee).await?;
         promised = fill(context, case, &amounts)?;
     }
     enough(pricing, &amounts)?;
-    Ok((amounts, promised, gas))
+    Ok((amounts, promised, fee))
 }
 
 fn enough(pricing: &Pricing<'_, '_>, amounts: &Amounts) -> Result<(), Refused> {

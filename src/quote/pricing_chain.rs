@@ -1,33 +1,37 @@
-//! What the quoter knows of a chain, and what it must be told about the solver.
+//! A chain as quotes ask it, and what they ask of the solver.
 
 use std::{future::Future, sync::Arc};
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
 use vm::{
-    Address, ChainSpec, CodecError, ReadError,
-    trade::{Failover, StepBuilder, TradingProvider},
+    Address, ChainSpec, ReadError,
+    trade::{Providers, StepBuilder, TradingProvider},
 };
 
-/// A chain that can be traded on: its rules, and providers to ask in turn.
+use super::code::{Code, Refused};
+
+/// A chain that can be traded on: its rules, its providers, and who pays there.
 #[derive(Clone)]
 pub struct PricingChain {
     pub spec: Arc<ChainSpec>,
-    pub trades: Vec<TradingProvider>,
-    /// The same providers, asked together: what a payment costs, and whether it works, is what they
-    /// agree on.
-    pub providers: Failover,
+    /// All providers, asked together: what a payment costs, and whether it works, is what they agree on.
+    pub providers: Providers,
+    /// The same providers in the operator's order, each by itself: for what is shown and moves no money.
+    pub singly: Vec<TradingProvider>,
+    /// The solver's account on the chain.
+    pub account: Address,
 }
 
 impl PricingChain {
-    /// The first provider's answer; the next is asked when one cannot be read.
+    /// The answer of the first provider that can be read.
     pub async fn ask<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
         let mut last = ReadError::Unavailable("no provider for trading".into());
-        for trade in &self.trades {
-            match question(trade.clone()).await {
+        for provider in &self.singly {
+            match question(provider.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => last = error,
             }
@@ -35,11 +39,17 @@ impl PricingChain {
         Err(last)
     }
 
-    /// Builds this family's transactions.
-    pub fn steps(&self) -> Result<&'static dyn StepBuilder, CodecError> {
-        let missing = || CodecError(format!("{} has no steps", self.spec.family.name));
+    /// Builds the transactions of the chain's family.
+    pub fn steps(&self) -> Result<&'static dyn StepBuilder, Refused> {
+        let missing = || lacking(&self.spec, "transactions to sign");
         self.spec.family.steps.ok_or_else(missing)
     }
+}
+
+/// The refusal of a quote that needs what the chain's family does not have.
+pub fn lacking(spec: &ChainSpec, what: &str) -> Refused {
+    let what = format!("{}: chains of {} have no {what}", spec.id, spec.family.name);
+    Refused::new(Code::UnsupportedRoute, what)
 }
 
 /// What the solver can still promise.
@@ -68,18 +78,18 @@ pub struct Payment<'a> {
     pub besides: U256,
     /// Whose limit it counts for: of orders with calls who gives the deposit, else who is paid.
     pub user: &'a Address,
-    /// Of the network's native currency, gas included; nothing for what pays a token plainly.
+    /// Of the network's native currency, the fill's fee included; nothing for what pays a token plainly.
     pub native: U256,
     pub hands: Hands,
-    /// What the fill's gas costs, wei.
-    pub gas: U256,
+    /// The fill's fee, in the native currency's smallest unit.
+    pub fee: U256,
     /// The API key that asks.
     pub key: Option<&'a str>,
     /// Unix seconds.
     pub now: u64,
 }
 
-/// To whom a fill gives more than a token (native currency, what an exchange leaves, the order's own calls): he can
+/// To whom a fill gives more than a token (native currency, what an exchange leaves, the order's own calls): they can
 /// let it fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hands {

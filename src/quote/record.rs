@@ -2,7 +2,7 @@
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde_json::{Value, json};
-use vm::protocol::order::Order;
+use vm::{protocol::order::Order, trade::Authorization};
 
 use super::{
     amounts::Amounts,
@@ -31,9 +31,10 @@ pub struct Promised<'a> {
 
 /// The request of a quote.
 pub fn record(priced: &Priced<'_>, promised: Promised<'_>) -> Request {
-    let (case, amounts) = (&priced.case, &priced.amounts);
+    let (case, amounts, fee) = (&priced.case, &priced.amounts, &priced.fee);
     let intent = &case.intent;
     let quoted = quoted(intent, amounts, &promised).into();
+    let authorizations = intent.authorizations.iter();
     let calls = intent.calls.iter().map(|call| Call {
         to: call.to.to_string(),
         value: call.value,
@@ -57,13 +58,13 @@ pub fn record(priced: &Priced<'_>, promised: Promised<'_>) -> Request {
         origin: leg(&intent.origin, amounts.input, amounts.input),
         destination: leg(&intent.destination, amounts.output, amounts.minimum),
         calls: calls.collect(),
-        calls_gas: intent.calls_gas,
-        authorizations: intent.authorization_list.clone(),
+        calls_work: intent.calls_work,
+        authorizations: authorizations.map(Authorization::json).collect(),
         late_slippage_bps: intent.late_slippage,
         true_exact_output: intent.true_exact_output,
-        fill_gas: priced.fill_gas.units,
-        fill_price: case.market.destination_fees.price(),
-        fill_data: priced.fill_gas.data,
+        fill_work: fee.work,
+        fill_rate: U256::from(case.market.destination_rate.expected()),
+        fill_besides: fee.besides,
         own_call: own_call(intent, promised.steps),
         referrer: intent.referrer.clone(),
         api_key: promised.key.map(str::to_owned),
@@ -74,7 +75,7 @@ pub fn record(priced: &Priced<'_>, promised: Promised<'_>) -> Request {
     }
 }
 
-/// What those read of the quote who list requests. What few ask for stands there only where it was asked for.
+/// What listings of requests show of the quote. `swapSources` stands there only where the caller named some.
 fn quoted(intent: &Intent<'_>, amounts: &Amounts, promised: &Promised<'_>) -> Value {
     let mut quoted = json!({
         "fees": promised.fees,
@@ -89,10 +90,10 @@ fn quoted(intent: &Intent<'_>, amounts: &Amounts, promised: &Promised<'_>) -> Va
     quoted
 }
 
-/// What comes before it, an allowance, does nothing of what was asked for.
+/// The user's own transaction that does what was asked for: the last step. An approval before it does nothing of that.
 fn own_call(intent: &Intent<'_>, steps: &[Planned]) -> Option<B256> {
     let last = steps.last().filter(|_| intent.own)?;
-    Some(last.step.call.digest())
+    Some(last.step.draft.digest())
 }
 
 /// Whom the service will owe what, in units of the deposited currency. Of the user's own transaction

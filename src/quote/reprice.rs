@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use alloy::primitives::U256;
+use vm::trade::Fee;
 
 use super::{
     body,
@@ -11,7 +12,7 @@ use super::{
     fees::{Terms, Valued},
     intent::app_fees,
     late::{self, Offer},
-    market_data::{FillGas, GasPrice},
+    market_data::rate,
     pricing_chain::PricingChain,
 };
 use crate::{
@@ -21,20 +22,20 @@ use crate::{
     request::{Request, quoted::Quoted},
 };
 
-/// See the module.
+/// Prices orders anew by the market of now.
 pub struct Repricer {
     pub market: Arc<Market>,
     /// By the network's name.
-    pub venues: HashMap<String, PricingChain>,
+    pub chains: HashMap<String, PricingChain>,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
 }
 
-/// What a late fill costs besides gas.
+/// What a late fill costs besides its work.
 #[derive(Clone, Copy, Debug)]
 pub struct Burden {
-    /// Wei that the destination charges for its bytes.
-    pub data: U256,
+    /// What the destination charges besides work, in the native currency's smallest unit.
+    pub besides: U256,
     /// The deposit is one of so many that are settled together.
     pub together: u32,
 }
@@ -57,22 +58,23 @@ impl Repricer {
         let unlisted = || Refused::new(Code::UnsupportedRoute, "no longer traded");
         let parties = self.parties(request).ok_or_else(unlisted)?;
         let native = parties.destination.native().ok_or_else(unlisted)?;
-        let venue = self.venues.get(&parties.destination.name);
-        let venue = venue.ok_or_else(unlisted)?;
+        let chain = self.chains.get(&parties.destination.name);
+        let chain = chain.ok_or_else(unlisted)?;
         let settlement = async { Ok(self.settlement.settlement(now).await?) };
         let prices = &*self.prices;
-        let (paid, given, gas, fees, settlement) = futures::try_join!(
+        let (paid, given, gas, rate, settlement) = futures::try_join!(
             rated(prices, parties.paid, now),
             rated(prices, parties.given, now),
             rated(prices, native, now),
-            GasPrice::of(venue),
+            rate(chain),
             settlement
         )?;
-        let wei = fees.cost(FillGas {
-            units: request.fill_gas,
-            data: burden.data,
-        });
-        let gas = wei.and_then(|wei| gas.given().usd(wei));
+        let fee = Fee {
+            work: request.fill_work,
+            rate,
+            besides: burden.besides,
+        };
+        let gas = gas.given().usd(fee.total());
         let unknown = || Refused::new(Code::UnknownError, "the order cannot be priced");
         let taken = Quoted::of(request).app_fees;
         let app = taken.iter().map(|fee| body::AppFee {

@@ -38,7 +38,8 @@ impl<'m> Route<'m> {
             let what = "disableOriginSwaps: the origin currency cannot be deposited without a swap";
             return Err(Refused::new(Code::NoSwapRoutesFound, what));
         }
-        if swap_out && output.network.fill_router.is_none() {
+        let routed = output.network.fill_router.is_some() && output.spec.family.orders.is_some();
+        if swap_out && !routed {
             let what = "destinationCurrency: the chain has no contract that swaps for the solver";
             return Err(Refused::new(Code::UnsupportedRoute, what));
         }
@@ -73,7 +74,7 @@ fn held<'m>(side: &Side<'m>, other: &Currency) -> Result<Side<'m>, Refused> {
     let held = side.network.currencies.iter().filter(|one| one.solver);
     let currency = held.min_by_key(|currency| rank(currency));
     let found = currency.and_then(|currency| {
-        let address = side.spec.family.address(&currency.address).ok()?;
+        let address = side.spec.family.currency(&currency.address).ok()?;
         Some(Side {
             currency,
             address,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::store::Batch;
 
-/// See the module.
+/// Makes quotes.
 pub struct Quoter(Context);
 
 impl Quoter {
@@ -54,15 +54,15 @@ impl Quoter {
             order_id: B256::repeat_byte(0xee),
         };
         let planned = steps::plan(context, &plan).await?;
-        let gas = steps::gas(&planned, &priced.case.intent);
-        let breakdown = Breakdown::of(&priced, gas);
+        let work = steps::work(&planned, &priced.case.intent);
+        let breakdown = Breakdown::of(&priced, work);
         Ok(PriceAnswer {
             fees: breakdown.fees(),
             details: breakdown.details(false),
         })
     }
 
-    /// See [`multi::quote`].
+    /// Quotes `bodies` as one; where one of them cannot be quoted nothing is kept or held.
     pub async fn quote_all(
         &self,
         bodies: Vec<Body>,
@@ -71,7 +71,7 @@ impl Quoter {
         multi::quote(&self.0, bodies, caller).await
     }
 
-    /// See [`toll::toll`].
+    /// What the solver takes of a deposit on this route; nothing on one chain, where the user does everything.
     pub async fn toll(
         &self,
         origin: End<'_>,

@@ -3,7 +3,7 @@
 use alloy::primitives::B256;
 use vm::{
     Address,
-    trade::{Call, FillTerms, Intended, Revert, TradingProvider},
+    trade::{self, Draft, Fee, FillTerms, Providers, Revert, TradingProvider},
 };
 
 use super::{
@@ -12,77 +12,64 @@ use super::{
     context::Context,
     fill::{self, Due, Fill, proxy, router},
     intent::Intent,
-    market_data::FillGas,
     pricing_chain::PricingChain,
 };
 
-/// What the fill takes. Where no node says, a plain payment takes what the table knows, unless its
-/// chain charges for bytes, too: that is in no table.
+/// What the fill costs at the rate of `usual`. Where no node says it, a plain payment costs what is `usual`, unless its
+/// chain charges for more than work: nobody knows how much.
 pub async fn taken(
     context: &Context,
     intent: &Intent<'_>,
     fill: &Fill,
-    known: FillGas,
-) -> Result<FillGas, Refused> {
-    let venue = context.venue(&intent.destination)?;
-    let plain = fill.calls.is_empty() && venue.providers.limits().data_fees.is_none();
-    match simulated(context, intent, fill).await {
-        Err(refused) if plain && refused.code == Code::RpcHttpError => Ok(known),
-        taken => taken,
+    usual: Fee,
+) -> Result<Fee, Refused> {
+    let chain = context.chain(&intent.destination)?;
+    let plain = fill.calls.is_empty() && !chain.providers.limits.besides;
+    match simulated(chain, intent, fill).await {
+        Err(refused) if plain && refused.code == Code::RpcHttpError => Ok(usual),
+        taken => Ok(Fee {
+            rate: usual.rate,
+            ..taken?
+        }),
     }
 }
 
-/// What the fill takes as it would be sent, by agreement of providers; refused when it would revert
+/// What the fill costs as it would be sent, by agreement of providers; refused when it would revert
 /// or no node would take it.
-async fn simulated(
-    context: &Context,
-    intent: &Intent<'_>,
-    fill: &Fill,
-) -> Result<FillGas, Refused> {
-    let venue = context.venue(&intent.destination)?;
+async fn simulated(chain: &PricingChain, intent: &Intent<'_>, fill: &Fill) -> Result<Fee, Refused> {
     let payments = fill.payments.iter().map(Due::payout).collect::<Vec<_>>();
     let router = router(&intent.destination)?;
     let proxy = proxy(&intent.destination)?;
-    let call = venue.steps()?.fill(&FillTerms {
-        solver: &context.solver,
+    let trade::Fill { draft, spender, .. } = chain.steps()?.fill(&FillTerms {
+        solver: &chain.account,
         router: router.as_ref(),
         proxy: proxy.as_ref(),
         payments: &payments,
         calls: &fill.calls,
+        authorizations: &intent.authorizations,
         order: B256::repeat_byte(0xee),
     })?;
-    if let Some(proxy) = proxy.filter(|proxy| *proxy == call.to) {
-        ready(context, venue, &proxy, fill).await?;
+    if let Some(spender) = spender {
+        ready(chain, &spender, fill).await?;
     }
-    let intended = &Intended {
-        authorizations: &intent.authorizations,
-        ..Intended::free(&call)
-    };
-    if let Err(unfit) = venue.providers.admit(intended).await? {
+    if let Err(unfit) = chain.providers.wallet.admit(&draft).await? {
         let what = format!("txs, authorizationList: {unfit}");
         return Err(Refused::new(Code::InvalidExtraTxs, what));
     }
-    match venue.providers.cost(intended).await? {
-        Ok(cost) => Ok(FillGas {
-            units: cost.gas,
-            data: cost.data,
-        }),
-        Err(revert) => Err(reverted(venue, &call, revert).await),
+    let fee = chain.providers.fee(&draft).await?;
+    match fee {
+        Ok(fee) => Ok(fee),
+        Err(revert) => Err(reverted(chain, &draft, &revert).await),
     }
 }
 
-/// Refused until the solver has allowed the proxy to take what the fill pays: without that the
-/// simulation would speak of the order's calls.
-async fn ready(
-    context: &Context,
-    venue: &PricingChain,
-    proxy: &Address,
-    fill: &Fill,
-) -> Result<(), Refused> {
+/// Refused until the solver lets `spender` take what the fill pays: without that the simulation would speak of the
+/// order's calls.
+async fn ready(chain: &PricingChain, spender: &Address, fill: &Fill) -> Result<(), Refused> {
     for due in &fill.payments {
-        let providers = &venue.providers;
-        let allowed = providers.allowance(&context.solver, proxy, &due.currency);
-        if allowed.await? < due.amount {
+        let providers = &chain.providers;
+        let approved = providers.approved(&chain.account, spender, &due.currency);
+        if approved.await? < due.amount {
             let what = "the solver does not make calls with this currency yet";
             return Err(Refused::new(Code::ServiceUnavailable, what));
         }
@@ -90,31 +77,33 @@ async fn ready(
     Ok(())
 }
 
-async fn reverted(venue: &PricingChain, call: &Call, revert: Revert) -> Refused {
-    let revert = match venue.steps() {
-        Ok(steps) if revert.reason.is_empty() => steps.explain(&revert.data),
-        _ => revert,
-    };
-    let ask = |trade: TradingProvider| async move { trade.scanner.head().await };
-    let head = venue.ask(ask).await.ok();
-    Refused::reverted(call, &revert, head.map(|block| block.number))
+async fn reverted(chain: &PricingChain, draft: &Draft, revert: &Revert) -> Refused {
+    let ask = |provider: TradingProvider| async move { provider.scanner.head().await };
+    let head = chain.ask(ask).await.ok();
+    Refused::reverted(draft, revert, head.map(|block| block.number))
 }
 
-/// The calls may use what the caller allowed, besides what a transaction and its payments take.
-pub fn limited(intent: &Intent<'_>, amounts: &Amounts, gas: u64) -> Result<(), Refused> {
-    let allowed = fill::table(intent, Some(amounts));
-    let most = intent.destination.network.limits.calls_gas;
-    let around = fill::table(intent, None).saturating_sub(fill::calls(intent));
-    // Also a recipient's own code.
-    if gas > around.saturating_add(most) {
+/// The calls may use what the caller and the operator allow, besides what a transaction and its payments take.
+pub fn limited(
+    providers: &Providers,
+    intent: &Intent<'_>,
+    amounts: &Amounts,
+    work: u64,
+) -> Result<(), Refused> {
+    let allowed = fill::usual(providers, intent, Some(amounts));
+    let most = providers.limits.calls_work;
+    let calls = fill::usual_calls(providers, intent);
+    let around = fill::usual(providers, intent, None).saturating_sub(calls);
+    // The code of a recipient counts, too.
+    if work > around.saturating_add(most) {
         let what = format!(
-            "txs, recipient: the destination transaction takes {gas} gas, their code may take {most}"
+            "txs, recipient: the destination transaction takes {work} gas, their code may take {most}"
         );
         return Err(Refused::new(Code::DestinationTxFailed, what));
     }
-    if intent.calls_gas.is_some() && gas > allowed {
+    if intent.calls_work.is_some() && work > allowed {
         let what = format!(
-            "txsGasLimit, gasLimitForDepositSpecifiedTxs: the destination transaction takes {gas} gas"
+            "txsGasLimit, gasLimitForDepositSpecifiedTxs: the destination transaction takes {work} gas"
         );
         return Err(Refused::new(Code::DestinationTxFailed, what));
     }

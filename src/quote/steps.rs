@@ -1,32 +1,27 @@
 //! What the user signs.
 
-use alloy::primitives::{B256, U256};
+use alloy::primitives::B256;
 use vm::trade::{
-    DepositTerms, Intended, PaymentTerms, Spend, Step as Kind, StepCall, SwapCall, SwapOrder,
-    TradingProvider,
+    self, DepositTerms, PaymentTerms, Spend, StepBuilder, StepFee, StepKind, SwapDraft, SwapOrder,
+    Work,
 };
 
 use super::{
     amounts::Amounts,
-    answer::{Check, Item, Step, Transaction},
+    answer::{Check, Item, Step},
     code::Refused,
     context::Context,
     fill::SWAP_LIFE,
-    intent::{Intent, Side},
-    market_data::{Case, allowance},
+    intent::Intent,
+    market_data::{Case, approved},
+    pricing_chain::{PricingChain, lacking},
 };
 use crate::request::Operation;
 
-/// Gas units where nothing can be estimated yet.
-const APPROVE: u64 = 55_000;
-const DEPOSIT: u64 = 95_000;
-const SEND: u64 = 65_000;
-const SWAP: u64 = 60_000;
-
-/// One transaction with its gas.
+/// One transaction with the work that it takes.
 pub struct Planned {
-    pub step: StepCall,
-    pub gas: u64,
+    pub step: trade::Step,
+    pub work: u64,
 }
 
 /// What the steps follow from.
@@ -39,46 +34,58 @@ pub struct Plan<'a, 'm> {
 /// The user's transactions, first to last.
 pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>, Refused> {
     let Case { intent, market, .. } = plan.case;
+    let chain = context.chain(&intent.origin)?;
     let mut steps = Vec::new();
     if plan.amounts.swap_in.is_some() {
         steps.extend(swap(context, plan).await?);
     }
     if intent.own && intent.operation == Operation::Send {
-        let builder = context.venue(&intent.origin)?.steps()?;
-        steps.push(builder.send(&PaymentTerms {
+        let draft = chain.steps()?.send(&PaymentTerms {
             from: &intent.user,
             to: &intent.recipient,
             currency: &intent.origin.address,
             amount: plan.amounts.sum.paid,
             order: plan.order_id,
-        })?);
+        })?;
+        steps.push(trade::Step {
+            kind: StepKind::Send,
+            draft,
+        });
     }
     if !intent.own {
-        steps.extend(deposit(context, plan)?);
+        steps.extend(deposit(chain.steps()?, plan)?);
     }
     let first = match steps.first() {
         // What the user cannot pay yet cannot be estimated either.
         Some(step) if market.balance >= plan.amounts.input_limit => {
-            estimate(context, &intent.origin, step).await
+            chain.providers.fees.hint(&step.draft).await
         }
         _ => None,
     };
-    let swap = plan.amounts.swap_in.as_ref();
-    let swap = swap.map_or(0, |(offer, _)| offer.gas);
-    let gas = |step: &StepCall| match step.step {
-        Kind::Approve => APPROVE,
-        Kind::Deposit => DEPOSIT,
-        Kind::Send => SEND,
-        Kind::Swap => SWAP.saturating_add(swap),
-    };
     let planned = steps.into_iter().enumerate().map(|(at, step)| Planned {
-        gas: first.filter(|_| at == 0).unwrap_or_else(|| gas(&step)),
+        work: first
+            .filter(|_| at == 0)
+            .unwrap_or_else(|| usual(chain, plan.amounts, step.kind)),
         step,
     });
     Ok(planned.collect())
 }
 
-fn deposit(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<StepCall>, Refused> {
+/// The work of a step where nothing can be estimated yet.
+fn usual(chain: &PricingChain, amounts: &Amounts, step: StepKind) -> u64 {
+    let usual = chain.providers.usual;
+    match step {
+        StepKind::Approve => usual(Work::Approve),
+        StepKind::Deposit => usual(Work::Deposit),
+        StepKind::Send => usual(Work::Send),
+        StepKind::Swap => {
+            let exchange = amounts.swap_in.as_ref().map_or(0, |(offer, _)| offer.work);
+            usual(Work::Swap).saturating_add(exchange)
+        }
+    }
+}
+
+fn deposit(steps: &dyn StepBuilder, plan: &Plan<'_, '_>) -> Result<Vec<trade::Step>, Refused> {
     let Case {
         intent,
         route,
@@ -96,14 +103,14 @@ fn deposit(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<StepCall>, Refu
         amount: plan.amounts.sum.paid,
         order: plan.order_id,
         explicit: market.explicit,
-        allowance: market.allowance,
+        approved: market.approved,
         reset: paid.currency.approval_reset,
     };
-    Ok(context.venue(paid)?.steps()?.deposit(&terms)?)
+    Ok(steps.deposit(&terms)?)
 }
 
-/// The user's exchange. What it is for alone names the order; before a deposit it pays the user.
-async fn swap(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<StepCall>, Refused> {
+/// The user's exchange. It names the order where it is all that the user does; before a deposit it pays the user.
+async fn swap(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<trade::Step>, Refused> {
     let (intent, origin) = (&plan.case.intent, &plan.case.intent.origin);
     let Some((offer, limit)) = &plan.amounts.swap_in else {
         return Ok(Vec::new());
@@ -121,82 +128,77 @@ async fn swap(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<StepCall>, R
             .seconds()
             .saturating_add(intent.ttl.unwrap_or(SWAP_LIFE).min(SWAP_LIFE)),
     };
-    let SwapCall { spender, mut call } = context.deps.swaps.transaction(offer, &order)?;
+    let SwapDraft { spender, mut draft } = context.deps.swaps.transaction(offer, &order)?;
     if intent.own {
-        let mut data = call.data.to_vec();
-        data.extend(plan.order_id);
-        call.data = data.into();
+        let builder = context.chain(origin)?.steps()?;
+        draft = builder.name(draft, plan.order_id)?;
     }
     let mut steps = Vec::new();
     if let Some(spender) = &spender {
-        let allowed = allowance(context, origin, &intent.user, spender).await?;
-        if allowed < plan.amounts.input_limit {
+        let approved = approved(context, origin, &intent.user, spender).await?;
+        if approved < plan.amounts.input_limit {
             let spend = Spend {
                 spender,
                 currency: &origin.address,
                 amount: plan.amounts.input_limit,
             };
-            let reset = origin.currency.approval_reset && !allowed.is_zero();
-            let builder = context.venue(origin)?.steps()?;
-            steps.extend(builder.approve(&intent.user, &spend, reset)?);
+            let reset = origin.currency.approval_reset && !approved.is_zero();
+            let approvals = origin.spec.family.approvals;
+            let approvals = approvals.ok_or_else(|| lacking(&origin.spec, "approvals"))?;
+            steps.extend(approvals.approve(&intent.user, &spend, reset)?);
         }
     }
-    steps.push(StepCall {
-        step: Kind::Swap,
-        call,
+    steps.push(trade::Step {
+        kind: StepKind::Swap,
+        draft,
     });
     Ok(steps)
 }
 
-async fn estimate(context: &Context, side: &Side<'_>, step: &StepCall) -> Option<u64> {
-    let intended = &Intended::free(&step.call);
-    let ask = |trade: TradingProvider| async move { trade.writer.estimate(intended).await };
-    context.venue(side).ok()?.ask(ask).await.ok()?.ok()
-}
-
-/// Gas units that the user pays: all transactions, and what the wallet adds.
-pub fn gas(planned: &[Planned], intent: &Intent<'_>) -> U256 {
-    let units = planned.iter().map(|one| U256::from(one.gas));
-    let overhead = U256::from(intent.origin_gas_overhead);
-    units.fold(overhead, |sum, gas| sum.saturating_add(gas))
+/// The work that the user pays for: of all transactions, and what the wallet adds.
+pub fn work(planned: &[Planned], intent: &Intent<'_>) -> u64 {
+    let work = planned.iter().map(|one| one.work);
+    work.fold(intent.origin_gas_overhead, u64::saturating_add)
 }
 
 /// The steps of an answer.
-pub fn shown(planned: &[Planned], plan: &Plan<'_, '_>, request: B256) -> Vec<Step> {
+pub fn shown(
+    planned: &[Planned],
+    plan: &Plan<'_, '_>,
+    request: B256,
+) -> Result<Vec<Step>, Refused> {
     // A wallet that batches tells nobody of its transaction, and no chain shows whose swap it was:
     // clients would poll for ever, so they believe the receipt.
-    let told = !plan.case.intent.own || planned.len() == 1;
+    let checked = !plan.case.intent.own || planned.len() == 1;
     let show = |one: &Planned| {
-        let mut step = step(one, plan, request);
-        if !told {
+        let mut step = step(one, plan, request)?;
+        if !checked {
             step.items.iter_mut().for_each(|item| item.check = None);
         }
-        step
+        Ok(step)
     };
     planned.iter().map(show).collect()
 }
 
-fn step(planned: &Planned, plan: &Plan<'_, '_>, request: B256) -> Step {
-    let (intent, fees) = (&plan.case.intent, plan.case.market.origin_fees);
-    let StepCall { step, call } = &planned.step;
-    let (id, description) = texts(*step, plan);
+fn step(planned: &Planned, plan: &Plan<'_, '_>, request: B256) -> Result<Step, Refused> {
+    let (intent, origin) = (&plan.case.intent, &plan.case.intent.origin);
+    let trade::Step { kind, draft } = &planned.step;
+    let (id, description) = texts(*kind, plan);
     // Clients poll a check before they go on: only the last transaction has one.
-    let last = *step != Kind::Approve && (*step != Kind::Swap || intent.own);
+    let last = *kind != StepKind::Approve && (*kind != StepKind::Swap || intent.own);
     let check = last.then(|| Check {
         endpoint: format!("/intents/status/v3?requestId={request}"),
         method: "GET",
     });
-    let data = Transaction {
-        from: call.from.to_string(),
-        to: call.to.to_string(),
-        data: call.data.to_string(),
-        value: call.value.to_string(),
-        chain_id: intent.origin.network.chain_id,
-        gas: planned.gas.to_string(),
-        max_fee_per_gas: fees.most().to_string(),
-        max_priority_fee_per_gas: fees.tip().to_string(),
+    let steps = origin.spec.family.steps;
+    let steps = steps.ok_or_else(|| lacking(&origin.spec, "transactions to sign"))?;
+    let fee = StepFee {
+        number: origin.network.chain_id,
+        work: planned.work,
+        rate: plan.case.market.origin_rate,
     };
-    Step {
+    let data = steps.render(draft, fee)?;
+    Ok(Step {
         id,
         action: "Confirm transaction in your wallet".to_owned(),
         description,
@@ -208,11 +210,11 @@ fn step(planned: &Planned, plan: &Plan<'_, '_>, request: B256) -> Step {
             data,
             check,
         }],
-    }
+    })
 }
 
 /// What the step is called, and what it is for.
-fn texts(step: Kind, plan: &Plan<'_, '_>) -> (&'static str, String) {
+fn texts(step: StepKind, plan: &Plan<'_, '_>) -> (&'static str, String) {
     let Case { intent, route, .. } = plan.case;
     let input = &intent.origin.currency.symbol;
     let output = &intent.destination.currency.symbol;
@@ -222,9 +224,9 @@ fn texts(step: Kind, plan: &Plan<'_, '_>) -> (&'static str, String) {
         false => (paid, paid),
     };
     match step {
-        Kind::Approve => ("approve", format!("Sign an approval for {spent}")),
-        Kind::Deposit => ("deposit", format!("Deposit {paid} to receive {output}")),
-        Kind::Swap => ("swap", format!("Swap {input} for {bought}")),
-        Kind::Send => ("send", format!("Send {input} to the recipient")),
+        StepKind::Approve => ("approve", format!("Sign an approval for {spent}")),
+        StepKind::Deposit => ("deposit", format!("Deposit {paid} to receive {output}")),
+        StepKind::Swap => ("swap", format!("Swap {input} for {bought}")),
+        StepKind::Send => ("send", format!("Send {input} to the recipient")),
     }
 }

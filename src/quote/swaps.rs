@@ -10,7 +10,7 @@ use alloy::primitives::{U256, uint};
 use vm::{
     SpecError,
     trade::{
-        SwapAccess, SwapCall, SwapError, SwapOffer, SwapOrder, SwapSpec, SwapTerms, SwapVenue,
+        SwapAccess, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapSpec, SwapTerms, SwapVenue,
         SwapVenues,
     },
 };
@@ -58,7 +58,7 @@ impl Swaps {
     }
 
     /// What those first choices offer whose name `allows`, the best first: the most output or the least input, then
-    /// the least gas. Never empty: `NoRoute` when all say so, `Unavailable` when one could not be asked.
+    /// the least work. Never empty: `NoRoute` when all say so, `Unavailable` when one could not be asked.
     pub async fn offers(
         &self,
         terms: &SwapTerms,
@@ -84,12 +84,12 @@ impl Swaps {
     }
 
     /// The transaction of an offer, by the exchange that made it.
-    pub fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
+    pub fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError> {
         self.venue(offer)?.build(offer, order)
     }
 
     /// The same, or the refusal of the quote.
-    pub fn transaction(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, Refused> {
+    pub fn transaction(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, Refused> {
         self.build(offer, order).map_err(|error| {
             tracing::warn!(source = offer.source, why = %error, "an offer cannot be built");
             Refused::new(Code::SwapQuoteFailed, "the swap cannot be built")
@@ -154,8 +154,8 @@ async fn asked(
         }
     }
     match terms.exact_input {
-        true => offers.sort_by_key(|offer| (Reverse(offer.output), offer.gas)),
-        false => offers.sort_by_key(|offer| (offer.input, offer.gas)),
+        true => offers.sort_by_key(|offer| (Reverse(offer.output), offer.work)),
+        false => offers.sort_by_key(|offer| (offer.input, offer.work)),
     }
     match offers.is_empty() {
         true => Err(error),
@@ -215,7 +215,7 @@ fn nothing(wanted: Wanted<'_, '_>, down: bool) -> Refused {
     Refused::new(code, format!("no swap from {pair}"))
 }
 
-/// The questions of one quote. It prices more than once, with amounts that gas moves a little: what it has
+/// The questions of one quote. It prices more than once, with amounts that the fill's fee moves a little: what it has
 /// found is not looked for again, and the way that was best is asked alone.
 pub struct Search<'a> {
     swaps: &'a Swaps,

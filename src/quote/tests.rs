@@ -5,7 +5,11 @@ use alloy::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use vm::{protocol::order::Order, protocol::signature, trade::Revert};
+use vm::{
+    protocol::order::Order,
+    protocol::signature,
+    trade::{Revert, Work},
+};
 
 use super::{
     code::Code,
@@ -16,6 +20,7 @@ use super::{
 };
 use crate::request::{Execution, Operation, Request};
 
+mod families;
 mod kept;
 mod late;
 mod multi;
@@ -100,7 +105,7 @@ async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
         (Operation::Swap, Execution::Solver)
     );
     assert_eq!(request.expires_at, Some(NOW / 1000 + 60));
-    assert_eq!(request.fill_gas, GAS);
+    assert_eq!(request.fill_work, GAS);
     assert_eq!(request.referrer.as_deref(), Some("me"));
     assert_eq!(kept(&request)["fees"], answer["fees"]);
     assert_eq!(kept(&request)["oneAsset"], true);
@@ -196,16 +201,16 @@ async fn exact_output_costs_the_fees_more_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn deposit_is_bare_or_needs_no_allowance() {
+async fn deposit_is_bare_or_needs_no_approval() {
     let (_, bare) = quoted(json!({"explicitDeposit": false})).await;
     assert_eq!(ids(&bare), ["deposit"]);
     assert_eq!(text(&bare, "/steps/0/items/0/data/to"), USDC);
     let fixture = Fixture::default();
-    fixture.with(|world| world.allowance = U256::from(100_000_000));
+    fixture.with(|world| world.approved = U256::from(100_000_000));
     assert_eq!(ids(&fixture.quote(json!({})).await.unwrap()), ["deposit"]);
 }
 
-/// Anybody may send what a wallet with code has signed, behind calldata of his own.
+/// Anybody may send what a wallet with code has signed, with data of their own around it.
 #[tokio::test]
 async fn a_wallet_with_code_deposits_through_the_depository() {
     let fixture = Fixture::default();
@@ -224,8 +229,8 @@ async fn gas_of_a_poor_user_comes_from_the_table_with_the_overhead() {
         .unwrap();
     let gas = |at: usize| amount(&answer, &format!("/steps/{at}/items/0/data/gas"));
     let whole = gas(0) + gas(1) + I256::try_from(10_000).unwrap();
-    let wei = whole * I256::try_from(1_100_000_000_u64).unwrap();
-    assert_eq!(amount(&answer, "/fees/gas/amount"), wei);
+    let cost = whole * I256::try_from(1_100_000_000_u64).unwrap();
+    assert_eq!(amount(&answer, "/fees/gas/amount"), cost);
     assert_eq!(text(&answer, "/details/userBalance"), "0");
     assert_eq!(text(&answer, "/fees/gas/currency/symbol"), "ETH");
     assert_eq!(
@@ -327,7 +332,7 @@ fn swept_to(currency: &str, to: &str) -> (String, String) {
 #[tokio::test]
 async fn nobody_is_promised_tokens_through_the_router_before_the_proxy_may_take_them() {
     let fixture = Fixture::default();
-    fixture.with(|world| world.allowed = U256::from(1_000_000));
+    fixture.with(|world| world.proxy_approved = U256::from(1_000_000));
     for changes in [
         json!({"txs": [{"to": OTHER, "data": "0x12"}]}),
         json!({"destinationCurrency": TOKEN}),
@@ -711,7 +716,9 @@ async fn toll_is_what_a_plain_quote_takes() {
     let capacity = U256::from(50_000_000);
     for (currency, amount, native) in [(USDC, "100000000", false), (NATIVE, ETH, true)] {
         let fixture = Fixture::default();
-        fixture.with(|world| world.gas = super::fill::plain(native));
+        let providers = &fixture.repricer().chains["destination"].providers;
+        let usual = (providers.usual)(Work::Payment { native });
+        fixture.with(|world| world.gas = usual);
         let changes = json!({"originCurrency": currency, "destinationCurrency": currency,
                              "amount": amount, "recipient": OTHER});
         let answer = fixture.quote(changes).await.unwrap();
@@ -745,7 +752,7 @@ async fn reverting_destination_is_told_with_its_reason() {
         reason: reason.into(),
         data: Bytes::from_static(&[1, 2]),
     };
-    for (reason, wanted) in [("paused", "paused"), ("", "explained")] {
+    for (reason, wanted) in [("paused", "paused"), ("", "0x0102")] {
         fixture.with(|world| world.revert = Some(revert(reason)));
         for changes in [json!({}), json!({"txs": [{"to": OTHER, "data": "0x12"}]})] {
             let refused = refused(&fixture, changes).await;

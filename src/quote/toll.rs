@@ -1,13 +1,13 @@
 //! What carrying an asset from a network to another costs, for those who show it before anybody asks for a quote.
 
 use alloy::primitives::U256;
+use vm::trade::{Fee, Work};
 
 use super::{
     code::{Code, Refused},
     context::Context,
     fees::{Terms, Valued},
-    fill,
-    market_data::{FillGas, GasPrice},
+    market_data::rate,
 };
 use crate::market::{Currency, Network};
 
@@ -21,7 +21,7 @@ pub struct End<'a> {
 /// What the solver takes on the way, both in units of the origin's currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Toll {
-    /// Of the greatest deposit, by the usual gas of a plain payment: a quote simulates its own.
+    /// Of the greatest deposit, by the usual work of a plain payment: a quote simulates its own.
     pub fee: U256,
     /// The greatest deposit: what the solver can give is given for it.
     pub most: U256,
@@ -51,21 +51,22 @@ pub async fn toll(
     let native = destination.network.native();
     let now = context.now();
     let settlement = async { Ok(context.deps.settlement.settlement(now).await?) };
-    let price = async { GasPrice::of(context.venue_of(destination.network)?).await };
-    let (paid, given, gas, price, settlement) = futures::try_join!(
+    let chain = context.chain_of(destination.network)?;
+    let (paid, given, gas, rate, settlement) = futures::try_join!(
         context.worth(Some(origin.currency), now),
         context.worth(Some(destination.currency), now),
         context.worth(native, now),
-        price,
+        rate(chain),
         settlement
     )?;
-    let units = fill::plain(native.is_some_and(|one| one.address == destination.currency.address));
-    let wei = price.cost(FillGas {
-        units,
-        data: U256::ZERO,
-    });
+    let native = native.is_some_and(|one| one.address == destination.currency.address);
+    let fee = Fee {
+        work: (chain.providers.usual)(Work::Payment { native }),
+        rate,
+        ..Fee::default()
+    };
     let too_much = || Refused::new(Code::InsufficientLiquidity, "gas costs too much");
-    let gas = wei.and_then(|wei| gas.given().usd(wei));
+    let gas = gas.given().usd(fee.total());
     let paid = Valued::new(origin.currency, paid);
     let given = Valued::new(destination.currency, given);
     let terms = Terms::of(paid, given, gas.ok_or_else(too_much)?, settlement);

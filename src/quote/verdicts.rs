@@ -29,9 +29,9 @@ pub struct Verdict {
     pub at: u64,
 }
 
-/// See the module.
+/// Verdicts on tokens: everybody's, and those of callers.
 pub struct Verdicts {
-    /// The market's currencies only: memory stays bounded.
+    /// Of the market's currencies only: memory stays bounded.
     shared: Mutex<HashMap<Token, Verdict>>,
     callers: Cache<(Token, Address), Verdict>,
 }

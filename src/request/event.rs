@@ -41,17 +41,17 @@ const HIDDEN: &str = r#""referrer":null"#;
 impl Event {
     /// The body of a webhook; `own`: it goes to the owner of the event's key.
     pub fn body(&self, own: bool) -> String {
-        let (at, data) = (self.at, self.told(own));
+        let (at, data) = (self.at, self.data_for(own));
         format!(r#"{{"event":"{KIND}","timestamp":{at},"data":{data}}}"#)
     }
 
     /// What a socket says; as [`Event::body`].
     pub fn message(&self, own: bool) -> String {
-        let (at, data) = (self.at, self.told(own));
+        let (at, data) = (self.at, self.data_for(own));
         format!(r#"{{"event":"{KIND}","data":{data},"publishedAt":{at}}}"#)
     }
 
-    fn told(&self, own: bool) -> Cow<'_, str> {
+    fn data_for(&self, own: bool) -> Cow<'_, str> {
         let Some(referrer) = self.referrer.as_ref().filter(|_| own) else {
             return Cow::Borrowed(&self.data);
         };
@@ -163,7 +163,7 @@ mod tests {
         request.referrer = Some("caf\u{e9}/\"x\"\u{2028}".into());
         request.api_key = Some("app".into());
         let event = of(&request, &Facts::default(), &deposited()).unwrap();
-        let told: Value = serde_json::from_str(&event.body(true)).unwrap();
+        let parsed: Value = serde_json::from_str(&event.body(true)).unwrap();
         let wanted = json!({
             "event": "request.status.updated", "timestamp": 1_700_000_000_007_u64,
             "data": {
@@ -174,7 +174,7 @@ mod tests {
                 "refundFailReason": "N/A",
             },
         });
-        assert_eq!(told, wanted);
+        assert_eq!(parsed, wanted);
         assert_eq!(event.key.as_deref(), Some("app"));
         assert!(
             event.body(true).contains("caf\u{e9}/\\\"x\\\"\u{2028}"),
@@ -196,9 +196,9 @@ mod tests {
         let event = now(&request, &facts);
         for (own, wanted) in [(true, json!(request.referrer)), (false, Value::Null)] {
             for text in [event.body(own), event.message(own)] {
-                let told: Value = serde_json::from_str(&text).unwrap();
-                assert_eq!(told["data"]["referrer"], wanted);
-                let reverted = &told["data"]["details"]["revertReason"];
+                let parsed: Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(parsed["data"]["referrer"], wanted);
+                let reverted = &parsed["data"]["details"]["revertReason"];
                 assert_eq!(reverted, r#""referrer":null"#);
             }
         }
@@ -225,8 +225,8 @@ mod tests {
             ..deposited()
         };
         let event = now(&fixtures::request(1), &facts);
-        let told: Value = serde_json::from_str(&event.data).unwrap();
+        let parsed: Value = serde_json::from_str(&event.data).unwrap();
         let wanted = json!({"failedTxHash": "0xf111", "revertReason": "too late"});
-        assert_eq!(told["details"], wanted);
+        assert_eq!(parsed["details"], wanted);
     }
 }

@@ -65,11 +65,11 @@ pub struct Deposit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     pub place: Inclusion,
-    /// See [`Deposit::together`].
+    /// How many deposits of the transaction are attested together, as [`Deposit::together`].
     pub together: u32,
-    /// See [`Deposit::own`].
+    /// Whether its depositor gave it, as [`Deposit::own`].
     pub own: bool,
-    /// See [`Deposit::named_by_other`].
+    /// Whether another than its payer names its order, as [`Deposit::named_by_other`].
     pub named_by_other: bool,
 }
 
@@ -139,7 +139,7 @@ pub enum State {
         place: Inclusion,
         reason: Option<String>,
     },
-    /// Another transaction took its nonce: it will never be included.
+    /// Something else has used what it needs: it will never be included.
     Replaced,
 }
 

@@ -27,7 +27,7 @@ use vm::protocol::order::Order;
 
 use self::quoted::Quote;
 
-/// What a quote promised.
+/// What a quote promised. Rows hold it in JSON: what a field is called there stays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// What the API calls it; never on chain.
@@ -48,22 +48,26 @@ pub struct Request {
     pub destination: Leg,
     /// What the destination transaction does besides paying.
     pub calls: Vec<Call>,
-    /// Gas that `calls` may use, as the caller limited it.
-    pub calls_gas: Option<u64>,
+    /// Work that `calls` may take, as the caller limited it.
+    #[serde(rename = "calls_gas")]
+    pub calls_work: Option<u64>,
     /// EIP-7702 authorizations to run on the destination, with the fields that bodies have.
     pub authorizations: Vec<Value>,
-    /// Basis points of the destination amount that the user would lose on gas that became dearer, where
+    /// Basis points of the destination amount that the user would lose on a fill that became dearer, where
     /// the deposit comes after [`Self::valid_until`].
     pub late_slippage_bps: Option<u16>,
     /// Surplus of an exact output goes to the solver instead of the recipient.
     pub true_exact_output: bool,
-    /// Gas units of the destination transaction as it was simulated.
-    pub fill_gas: u64,
-    /// Wei that a unit of it was charged at.
-    pub fill_price: U256,
-    /// Wei that its chain charged then for the transaction's bytes besides gas.
-    pub fill_data: U256,
-    /// The user's own transaction, who sends it included ([`vm::trade::Call::digest`]); `None` where a
+    /// Work of the destination transaction as it was simulated.
+    #[serde(rename = "fill_gas")]
+    pub fill_work: u64,
+    /// What a unit of it was charged at, in the chain's native currency.
+    #[serde(rename = "fill_price")]
+    pub fill_rate: U256,
+    /// What its chain charged then besides its work, likewise.
+    #[serde(rename = "fill_data")]
+    pub fill_besides: U256,
+    /// The user's own transaction, who sends it included ([`vm::trade::Draft::digest`]); `None` where a
     /// solver acts.
     pub own_call: Option<B256>,
     pub referrer: Option<String>,
@@ -141,7 +145,7 @@ pub enum Operation {
 pub enum Execution {
     /// The user deposits, a solver fills.
     Solver,
-    /// The user's own transaction does everything; it names the order behind its calldata.
+    /// The user's own transaction does everything; it names the order.
     User,
 }
 

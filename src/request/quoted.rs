@@ -223,7 +223,7 @@ impl Amount {
             currency: self.currency.clone(),
             amount: units.to_string(),
             amount_formatted: format::units(units, self.currency.decimals),
-            amount_usd: format::usd(format::whole(self.worth(units))),
+            amount_usd: format::usd(format::from_micro(self.worth(units))),
             minimum_amount: units.to_string(),
         }
     }

@@ -182,7 +182,7 @@ fn unclaimable(deposit: &Deposit, ending: &Ending) -> bool {
 
 /// How what was not given back is recovered, in words.
 fn recovery(facts: &Facts) -> Option<String> {
-    let told = left(facts).map(|(deposit, ending, from)| {
+    let shown = left(facts).map(|(deposit, ending, from)| {
         let end = match stuck(deposit) {
             Some(why) => format!("{why}; the operator has it listed"),
             None => {
@@ -197,8 +197,8 @@ fn recovery(facts: &Facts) -> Option<String> {
         let (id, network) = (deposit.onchain_id, &deposit.network);
         format!("deposit {id} on {network} is not given back: {end}")
     });
-    let told: Vec<_> = told.collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    let shown: Vec<_> = shown.collect();
+    (!shown.is_empty()).then(|| shown.join("; "))
 }
 
 pub(super) fn reason<T>(reason: Option<T>) -> Reason<T> {
@@ -322,12 +322,12 @@ mod tests {
                 updated_at: request.created_at + 5,
                 ..Facts::default()
             };
-            let told = [
+            let shown = [
                 v3(&request, &facts).status,
                 v2(&request, &facts).status,
                 v1(&request, &facts).status,
             ];
-            assert_eq!(told, words);
+            assert_eq!(shown, words);
             assert_eq!(v3(&request, &facts).updated_at, request.created_at + 5);
         }
         let failed = Facts {
@@ -336,10 +336,10 @@ mod tests {
             deposits: vec![deposit(1, Standing::Final)],
             ..Facts::default()
         };
-        let told = serde_json::to_value(v3(&request, &failed)).unwrap();
-        assert_eq!(told["status"], "failure");
-        assert_eq!(told["failReason"], "SLIPPAGE");
-        assert_eq!(told["refundFailReason"], "AMOUNT_TOO_LOW_TO_REFUND");
+        let shown = serde_json::to_value(v3(&request, &failed)).unwrap();
+        assert_eq!(shown["status"], "failure");
+        assert_eq!(shown["failReason"], "SLIPPAGE");
+        assert_eq!(shown["refundFailReason"], "AMOUNT_TOO_LOW_TO_REFUND");
         assert_eq!(v1(&request, &failed).status, "failure");
     }
 
@@ -359,16 +359,16 @@ mod tests {
             attempts: vec![replaced, attempt(Purpose::Fill, State::Broadcast)],
             ..Facts::default()
         };
-        let told = serde_json::to_value(v3(&request, &facts)).unwrap();
+        let shown = serde_json::to_value(v3(&request, &facts)).unwrap();
         let transaction = deposit(1, Standing::Final).transaction;
-        assert_eq!(told["inTxHashes"], json!([transaction]));
-        assert_eq!(told["txHashes"], json!(["0xf111"]));
+        assert_eq!(shown["inTxHashes"], json!([transaction]));
+        assert_eq!(shown["txHashes"], json!(["0xf111"]));
     }
 
     #[test]
     fn no_route_is_named_that_gives_nothing_back() {
         let request = fixtures::request(1);
-        let told = |change: fn(&mut Deposit)| {
+        let shown = |change: fn(&mut Deposit)| {
             let mut deposit = deposit(1, Standing::Final);
             change(&mut deposit);
             let mut facts = Facts::default();
@@ -379,18 +379,18 @@ mod tests {
                 minor: false,
             });
             facts.deposits.push(deposit);
-            let told = serde_json::to_value(v3(&request, &facts)).unwrap();
-            told["details"].as_str().unwrap().to_owned()
+            let shown = serde_json::to_value(v3(&request, &facts)).unwrap();
+            shown["details"].as_str().unwrap().to_owned()
         };
-        let full = told(|deposit| deposit.together = limits::ACTIONS as u32);
+        let full = shown(|deposit| deposit.together = limits::ACTIONS as u32);
         assert!(full.contains(RECOVER), "{full}");
-        let crowded = told(|deposit| deposit.together = 1 + limits::ACTIONS as u32);
+        let crowded = shown(|deposit| deposit.together = 1 + limits::ACTIONS as u32);
         let wanted = "its transaction holds 151 deposits, more than the hub takes at once; the operator has it listed";
         assert!(
             crowded.ends_with(wanted) && !crowded.contains(RECOVER),
             "{crowded}"
         );
-        let doubtful = told(|deposit| deposit.standing = Standing::Included);
+        let doubtful = shown(|deposit| deposit.standing = Standing::Included);
         let wanted =
             "no quorum of its chain's providers agrees about it; the operator has it listed";
         assert!(
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn what_no_claim_can_name_is_recovered_at_once() {
         let request = fixtures::request(1);
-        let told = |reason, named_by_other| {
+        let shown = |reason, named_by_other| {
             let deposit = Deposit {
                 named_by_other,
                 ..deposit(1, Standing::Final)
@@ -417,11 +417,11 @@ mod tests {
                 minor: false,
             });
             facts.deposits.push(deposit);
-            let told = serde_json::to_value(v3(&request, &facts)).unwrap();
-            let told = told["details"].as_str().unwrap();
-            assert!(told.contains(RECOVER), "{told}");
-            assert!(told.contains(&format!("from {from} on")), "{told}");
-            told.contains("at once with its order and the signature of that")
+            let shown = serde_json::to_value(v3(&request, &facts)).unwrap();
+            let shown = shown["details"].as_str().unwrap();
+            assert!(shown.contains(RECOVER), "{shown}");
+            assert!(shown.contains(&format!("from {from} on")), "{shown}");
+            shown.contains("at once with its order and the signature of that")
         };
         for (reason, named_by_other, at_once) in [
             (FailReason::IncorrectDepositCurrency, false, true),
@@ -430,7 +430,7 @@ mod tests {
             (FailReason::DepositedAmountTooLowToFill, false, false),
             (FailReason::DoubleSpend, false, false),
         ] {
-            let found = told(reason, named_by_other);
+            let found = shown(reason, named_by_other);
             assert_eq!(found, at_once, "{reason:?} {named_by_other}");
         }
     }
@@ -446,10 +446,10 @@ mod tests {
             ],
             ..Facts::default()
         };
-        let told = serde_json::to_value(v3(&request, &facts)).unwrap();
-        assert_eq!(told["status"], "success");
+        let shown = serde_json::to_value(v3(&request, &facts)).unwrap();
+        assert_eq!(shown["status"], "success");
         assert_eq!(
-            (&told["inTxHashes"], &told["txHashes"]),
+            (&shown["inTxHashes"], &shown["txHashes"]),
             (&json!(["0x1"]), &json!(["0x1"]))
         );
     }

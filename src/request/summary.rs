@@ -21,9 +21,9 @@ pub const VERSION: u64 = 2;
 
 /// Blocks of a side, and transactions of a role, that a summary tells: a request may have hundreds,
 /// and its summary is written with every change.
-const TOLD: usize = 8;
+const LISTED: usize = 8;
 
-/// See the module. Fields are on disk in this order.
+/// What lists of requests are searched and sorted by. Fields are on disk in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     pub id: B256,
@@ -284,7 +284,7 @@ fn blocks(request: &Request, facts: &Facts) -> (Vec<u64>, Vec<u64>) {
         let blocks = if there { &mut destination } else { &mut origin };
         blocks.extend(place.map(|place| place.number));
     }
-    let all = |blocks: BTreeSet<u64>| blocks.into_iter().take(TOLD).collect();
+    let all = |blocks: BTreeSet<u64>| blocks.into_iter().take(LISTED).collect();
     (all(origin), all(destination))
 }
 
@@ -323,10 +323,10 @@ pub fn transactions(facts: &Facts) -> Vec<(Role, Name)> {
 }
 
 fn first(all: Vec<(Role, Name)>) -> Vec<(Role, Name)> {
-    let mut told = [0; Role::ALL.len()];
+    let mut counts = [0; Role::ALL.len()];
     let few = |(role, _): &(Role, Name)| {
-        told[*role as usize] += 1;
-        told[*role as usize] <= TOLD
+        counts[*role as usize] += 1;
+        counts[*role as usize] <= LISTED
     };
     all.into_iter().filter(few).collect()
 }

@@ -20,7 +20,7 @@ pub struct TxDetails {
     pub from: String,
     /// `None` where it created a contract.
     pub to: Option<String>,
-    /// The calldata; `None` when it was too long to keep.
+    /// The data of its call; `None` when it was too long to keep.
     pub data: Option<Bytes>,
     /// Of the native currency, smallest units.
     pub value: U256,
@@ -215,11 +215,11 @@ mod tests {
             ..paid.clone()
         });
         facts.attempts = vec![attempt(Purpose::Fill, State::Confirmed(place(3)))];
-        let told = shown(&request, &facts);
-        assert_eq!(told.len(), SHOWN);
-        assert_eq!(told[0].transaction, "0xf111");
-        assert_eq!(told[1].transaction, paid.transaction);
-        let once = told
+        let listed = shown(&request, &facts);
+        assert_eq!(listed.len(), SHOWN);
+        assert_eq!(listed[0].transaction, "0xf111");
+        assert_eq!(listed[1].transaction, paid.transaction);
+        let once = listed
             .iter()
             .filter(|one| one.transaction == paid.transaction);
         assert_eq!(once.count(), 1);

@@ -1,25 +1,25 @@
-//! Tasks that must live as long as the daemon. A daemon whose watcher is dead would sign on without
-//! looking back: the end of any of them ends it.
+//! Tasks that must live as long as the daemon. Without its watcher a daemon would sign without seeing reorgs, so the end
+//! of any task ends the daemon.
 
 use std::{collections::HashMap, future::Future};
 
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// See the module.
+/// The daemon's tasks. The end of any of them before the shutdown ends the daemon.
 pub struct Background {
     tasks: JoinSet<()>,
     names: HashMap<Id, String>,
     shutdown: CancellationToken,
 }
 
-/// A task ended before the daemon was told to.
+/// A task ended before the shutdown.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} died")]
 pub struct Died(String);
 
 impl Background {
-    /// `shutdown` is what the tasks, and the work that they stand behind, listen to.
+    /// `shutdown` ends the tasks and the daemon's work.
     pub fn new(shutdown: CancellationToken) -> Self {
         Self {
             tasks: JoinSet::new(),
@@ -79,7 +79,7 @@ impl Background {
 mod tests {
     use super::*;
 
-    /// What the daemon's end is when `task` runs behind it; the work goes on until it is told to end.
+    /// What the daemon's end is when `task` runs behind it; the work goes on until the shutdown.
     async fn end(
         task: impl Future<Output = ()> + Send + 'static,
         shutdown: CancellationToken,
@@ -104,20 +104,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tasks_that_end_when_told_to_are_in_order_and_panics_then_are_not() {
+    async fn tasks_that_end_at_the_shutdown_are_in_order_and_panics_then_are_not() {
         let shutdown = CancellationToken::new();
-        let (told, teller) = (shutdown.clone(), shutdown.clone());
+        let (waits, cancels) = (shutdown.clone(), shutdown.clone());
         let (ended, ()) = tokio::join!(
-            end(async move { told.cancelled().await }, shutdown),
+            end(async move { waits.cancelled().await }, shutdown),
             async {
-                teller.cancel();
+                cancels.cancel();
             }
         );
         assert_eq!(ended, Ok(()));
         let shutdown = CancellationToken::new();
-        let told = shutdown.clone();
+        let waits = shutdown.clone();
         let late = async move {
-            told.cancelled().await;
+            waits.cancelled().await;
             panic!("on purpose");
         };
         shutdown.cancel();

@@ -1,4 +1,4 @@
-//! Charts and trends, put together: who samples prices, who follows what is bought, and what answers from both.
+//! Charts and trends, put together: the sampler of prices, the count of what is bought, and the routes' state.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::{
     chart::{Sampler, Trends},
 };
 
-/// What the routes answer from, over the parts of the others; who keeps it up is added to `tasks`. `client` asks
-/// HTTP services for prices and follows no redirects.
+/// Opens the state of the chart routes and adds its background tasks to `tasks`. `client` asks HTTP services for prices
+/// and follows no redirects.
 pub fn open(
     trading: &Trading,
     chains: &Chains,

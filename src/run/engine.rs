@@ -1,20 +1,18 @@
-//! Quotes, index, solver and settlement, put together over chains, a store, and what is outside.
+//! Quotes, index, solver and settlement, put together over chains, a store, and the rest of the world.
 
 mod accounts;
+mod networks;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
 };
 
-use anyhow::Context;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use vm::{
-    Address, B256, EvmAddress,
-    trade::{Failover, SwapAccess, TradingProvider},
-};
+use vm::{Address, B256, EvmAddress};
 
+use self::networks::{TradedNetwork, traded_networks};
 use super::{
     notify::Task,
     parts::Trading,
@@ -22,30 +20,26 @@ use super::{
 };
 use crate::{
     api::intents::{State, retirement::Throttle},
-    chains::{Chains, HeadCalls, Opened, asking},
+    chains::Chains,
     index::{
-        self, Wakeup,
+        self,
         confirm::{self, Confirmer},
         submitted::{self, Transactions},
         tail::Tail,
         troubles::Troubles,
         tx_details::Observer,
     },
-    market::{Market, Network},
     price::PriceSource,
     quote::{
         context::Deps,
         pricing_chain::{Capacity, PricingChain},
         reprice::Repricer,
         service::Quoter,
-        swaps::Swaps,
     },
-    sign::Signer,
     solver::{
         Solver,
         account::SolverAccount,
         breaker::Breaker,
-        chain,
         exposure::Exposure,
         settle::{
             Settler,
@@ -56,7 +50,7 @@ use crate::{
     store::{Store, listing::Listing, requests::Requests, reserve::Reserve, retention::Sweep},
 };
 
-/// What the parts ask of the world besides chains and store.
+/// What the parts use of the world besides chains and store.
 #[derive(Clone)]
 pub struct Outside {
     /// Unix milliseconds.
@@ -70,18 +64,18 @@ pub struct Outside {
     pub pace: Pace,
 }
 
-/// Quotes, index, solver and settlement at work; nobody is told of them yet.
+/// Quotes, index, solver and settlement. The caller runs the tasks and serves the state.
 pub struct Engine {
     pub state: Arc<State>,
     pub solver: Arc<Solver>,
-    /// What the operator asks the index.
+    /// The operator's access to the index.
     pub index: index::admin::AdminHandle,
     pub tasks: Vec<Task>,
     /// Of every network, and of the settlement chain.
-    pub lanes: Vec<Arc<SolverAccount>>,
+    pub accounts: Vec<Arc<SolverAccount>>,
 }
 
-/// What an engine stands on.
+/// What an engine is built from.
 pub struct Base {
     pub store: Arc<dyn Store>,
     /// Below it no quotes are taken.
@@ -89,28 +83,17 @@ pub struct Base {
     /// Where executions are settled.
     pub contract: EvmAddress,
     pub outside: Outside,
-    /// Where tails tell what keeps them from going on.
+    /// Takes what keeps a network from being indexed.
     pub troubles: Arc<Troubles>,
     pub shutdown: CancellationToken,
-}
-
-/// A network of the market with its chain.
-struct TradedNetwork<'a> {
-    network: &'a Network,
-    opened: &'a Opened,
-    providers: Failover,
-    /// The same, for what strangers have asked.
-    asking: Failover,
-    wakeup: Arc<Wakeup>,
 }
 
 /// What all parts share.
 struct EngineContext<'a> {
     trading: &'a Trading,
-    places: Vec<TradedNetwork<'a>>,
+    networks: Vec<TradedNetwork<'a>>,
     requests: Requests,
     listing: Listing,
-    signer: Arc<dyn Signer>,
     prices: Arc<dyn PriceSource>,
     settlement: Settlement,
     outside: Outside,
@@ -120,8 +103,8 @@ struct EngineContext<'a> {
 
 /// Puts quotes, index, solver and settlement together.
 pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::Result<Engine> {
-    let places = places(&trading.market, chains)?;
-    let head_calls = |name: &str| head_calls(&places, name);
+    let networks = traded_networks(trading, chains)?;
+    let head_calls = |name: &str| networks::head_calls(&networks, name);
     let prices = pricing::prices(trading, head_calls, &base.outside.client)?;
     let prices: Arc<dyn PriceSource> = Arc::new(prices);
     let context = EngineContext {
@@ -129,23 +112,22 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         prices,
         listing: Listing::open(base.store.clone()).await?,
         requests: Requests::open(base.store).await?.with_reserve(base.reserve),
-        signer: trading.signer.clone(),
-        places,
+        networks,
         trading,
         outside: base.outside,
         troubles: base.troubles,
         shutdown: base.shutdown,
     };
-    let lanes = context.lanes().await?;
+    let present = context.solver_accounts().await?;
     let exposure = Arc::new(Exposure::default());
     let settling = (base.contract, &exposure);
-    let settler = context.settler(chains, &lanes, settling).await?;
-    let mut every = accounts::all(&lanes, settler.as_ref());
+    let settler = context.settler(chains, &present, settling).await?;
+    let mut every = accounts::all(&present, settler.as_ref());
     let former = context.former(&every).await?;
     every.extend(former.iter().cloned());
     let solver = Arc::new(Solver {
         requests: context.requests.clone(),
-        lanes,
+        accounts: present,
         former,
         keys: context.keys(),
         prices: context.prices.clone(),
@@ -155,7 +137,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         patience: trading.patience(),
         gap_limit: trading.gap_limit,
         breaker: Mutex::new(Breaker::of(&trading.market)),
-        books: watch::Sender::new(None),
+        reconciliation: watch::Sender::new(None),
     });
     let transactions = Arc::new(context.transactions());
     let mut tasks = context.index(&transactions);
@@ -171,60 +153,19 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     ));
     let state = Arc::new(context.state(solver.clone(), transactions)?);
     Ok(Engine {
-        index: context.index_desk(),
+        index: context.index_admin_handle(),
         state,
         solver,
         tasks,
-        lanes: every,
+        accounts: every,
     })
-}
-
-fn places<'a>(market: &'a Market, chains: &'a Chains) -> anyhow::Result<Vec<TradedNetwork<'a>>> {
-    let opened = market.networks().iter().filter_map(|network| {
-        let opened = chains.get(&network.name)?.chain.as_ref().ok()?;
-        let traded = !opened.trades.is_empty();
-        traded.then_some((network, opened))
-    });
-    let places = opened.map(|(network, opened)| {
-        let providers = |trades: &[TradingProvider]| {
-            let trades = (trades.to_vec(), opened.required);
-            chain::providers(network, &opened.chain, trades)
-        };
-        Ok(TradedNetwork {
-            network,
-            opened,
-            providers: providers(&opened.trades)?,
-            asking: providers(&opened.asking)?,
-            wakeup: Arc::new(Wakeup::default()),
-        })
-    });
-    places.collect()
-}
-
-fn head_calls(places: &[TradedNetwork<'_>], network: &str) -> Option<HeadCalls> {
-    Some(placed(places, network)?.opened.head_calls())
-}
-
-fn placed<'p, 'a>(places: &'p [TradedNetwork<'a>], network: &str) -> Option<&'p TradedNetwork<'a>> {
-    let mut places = places.iter();
-    places.find(|place| place.network.name == network)
-}
-
-fn swaps(market: &Market, places: &[TradedNetwork<'_>]) -> anyhow::Result<Swaps> {
-    let access = |name: &str| {
-        Some(SwapAccess {
-            head_calls: placed(places, name)?.opened.asking_head_calls(),
-            keyed: asking::is_keyed,
-        })
-    };
-    Swaps::open(market, access).context("MARKET_FILE")
 }
 
 impl EngineContext<'_> {
     async fn settler(
         &self,
         chains: &Chains,
-        lanes: &HashMap<String, Arc<SolverAccount>>,
+        accounts: &HashMap<String, Arc<SolverAccount>>,
         (contract, exposure): (EvmAddress, &Arc<Exposure>),
     ) -> anyhow::Result<Option<Arc<Settler>>> {
         let Some(oracle) = self.outside.oracle.clone() else {
@@ -234,16 +175,18 @@ impl EngineContext<'_> {
         let hub = chains
             .hub()
             .map_err(|why| anyhow::anyhow!("settlement chain: {why}"))?;
-        let site = pricing::settling(hub, &hub.trades)?;
-        // Where the settlement chain is traded on, too, its nonces are in that lane already.
-        let traded = lanes.values().find(|lane| lane.site.number == site.number);
-        let lane = match traded {
-            Some(lane) => lane.clone(),
-            None => Arc::new(self.lane(site).await?),
+        let chain = pricing::settling(hub, &hub.trading_providers)?;
+        // Where the settlement chain is traded on, too, its account there has its attempts already.
+        let known = accounts
+            .values()
+            .find(|account| account.chain.number == chain.number);
+        let account = match known {
+            Some(account) => account.clone(),
+            None => Arc::new(self.solver_account(chain).await?),
         };
         Ok(Some(Arc::new(Settler {
             requests: self.requests.clone(),
-            lane,
+            account,
             oracle: OracleClient::over(oracle),
             keys: self.keys(),
             contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
@@ -252,57 +195,56 @@ impl EngineContext<'_> {
     }
 
     fn transactions(&self) -> Transactions {
-        let networks = self.places.iter().map(|place| {
-            let network = submitted::Network {
-                chain: place.opened.chain.clone(),
-                wakeup: place.wakeup.clone(),
-                block_seconds: place.network.block_seconds,
+        let networks = self.networks.iter().map(|network| {
+            let watched = submitted::Network {
+                chain: network.opened.chain.clone(),
+                wakeup: network.wakeup.clone(),
+                block_seconds: network.listed.block_seconds,
                 fresh: true,
             };
-            (place.network.name.clone(), network)
+            (network.name().to_owned(), watched)
         });
         let market = self.trading.market.clone();
         Transactions::new(market, networks.collect(), self.requests.clone())
     }
 
-    /// Who keeps the transactions of a network in full, for listings.
-    fn observer(&self, place: &TradedNetwork<'_>) -> Observer {
-        let (family, trades) = (place.opened.chain.spec.family, &place.opened.trades);
-        let providers = trades.iter().map(|trade| trade.inspector.clone());
-        let requests = self.requests.clone();
-        let prices = self.prices.clone();
-        Observer::new(&place.network.name, family, providers.collect(), requests).pricing(
-            place.network,
+    /// Stores the details of a network's transactions, for listings.
+    fn observer(&self, network: &TradedNetwork<'_>) -> Observer {
+        let (family, providers) = (
+            network.opened.chain.spec.family,
+            &network.opened.trading_providers,
+        );
+        let inspectors = providers.iter().map(|provider| provider.inspector.clone());
+        let (requests, prices) = (self.requests.clone(), self.prices.clone());
+        Observer::new(network.name(), family, inspectors.collect(), requests).pricing(
+            network.listed,
             prices,
             self.outside.clock,
         )
     }
 
-    /// Tails, observers, the confirmer, and the search for transactions that somebody told of.
+    /// Tails, observers, the confirmer, and the search for submitted transactions.
     fn index(&self, transactions: &Arc<Transactions>) -> Vec<Task> {
         let (mut tasks, clock) = (Vec::<Task>::new(), self.outside.clock);
-        for place in &self.places {
-            let scanners = place
-                .opened
-                .trades
-                .iter()
-                .map(|trade| trade.scanner.clone());
-            let (network, wakeup) = (place.network.clone(), place.wakeup.clone());
-            let tail = Tail::new(network, scanners.collect(), self.requests.clone(), wakeup)
-                .alone(place.opened.required < 2)
-                .telling(self.troubles.clone());
-            let name = format!("index of {}", place.network.name);
+        for network in &self.networks {
+            let providers = network.opened.trading_providers.iter();
+            let scanners = providers.map(|provider| provider.scanner.clone());
+            let (listed, wakeup) = (network.listed.clone(), network.wakeup.clone());
+            let tail = Tail::new(listed, scanners.collect(), self.requests.clone(), wakeup)
+                .alone(network.opened.required < 2)
+                .with_troubles(self.troubles.clone());
+            let name = format!("index of {}", network.name());
             tasks.push((name, Box::pin(tail.run(clock, self.shutdown.clone()))));
-            let observing = self.observer(place).run(clock, self.shutdown.clone());
-            let name = format!("witnesses of {}", place.network.name);
+            let observing = self.observer(network).run(clock, self.shutdown.clone());
+            let name = format!("witnesses of {}", network.name());
             tasks.push((name, Box::pin(observing)));
         }
-        let confirmed = self.places.iter().map(|place| {
-            let network = confirm::Network {
-                chain: place.opened.chain.clone(),
-                wakeup: place.wakeup.clone(),
+        let confirmed = self.networks.iter().map(|network| {
+            let watched = confirm::Network {
+                chain: network.opened.chain.clone(),
+                wakeup: network.wakeup.clone(),
             };
-            (place.network.name.clone(), network)
+            (network.name().to_owned(), watched)
         });
         let confirmer = Confirmer::new(self.requests.clone(), confirmed.collect());
         let confirming = confirmer.run(clock, self.shutdown.clone());
@@ -315,9 +257,9 @@ impl EngineContext<'_> {
         tasks
     }
 
-    fn index_desk(&self) -> index::admin::AdminHandle {
-        let wakeups = self.places.iter();
-        let wakeups = wakeups.map(|place| (place.network.name.clone(), place.wakeup.clone()));
+    fn index_admin_handle(&self) -> index::admin::AdminHandle {
+        let wakeups = self.networks.iter();
+        let wakeups = wakeups.map(|network| (network.name().to_owned(), network.wakeup.clone()));
         index::admin::AdminHandle::new(
             self.requests.clone(),
             wakeups.collect(),
@@ -325,34 +267,27 @@ impl EngineContext<'_> {
         )
     }
 
-    /// As the solver asks of them, or else as strangers have them asked.
-    fn venues(&self, own: bool) -> HashMap<String, PricingChain> {
-        let venues = self.places.iter().map(|place| {
-            let (trades, providers) = match own {
-                true => (&place.opened.trades, &place.providers),
-                false => (&place.opened.asking, &place.asking),
-            };
-            let venue = PricingChain {
-                spec: place.opened.chain.spec.clone(),
-                trades: trades.clone(),
-                providers: providers.clone(),
-            };
-            (place.network.name.clone(), venue)
-        });
-        venues.collect()
+    fn pricing_chains(
+        &self,
+        of: fn(&TradedNetwork<'_>) -> PricingChain,
+    ) -> HashMap<String, PricingChain> {
+        let networks = self.networks.iter();
+        networks
+            .map(|network| (network.name().to_owned(), of(network)))
+            .collect()
     }
 
     fn repricer(&self) -> Repricer {
         Repricer {
             market: self.trading.market.clone(),
-            venues: self.venues(true),
+            chains: self.pricing_chains(|network| network.pricing_chain()),
             prices: self.prices.clone(),
             settlement: self.settlement.own.clone(),
         }
     }
 
     fn state(&self, solver: Arc<Solver>, transactions: Arc<Transactions>) -> anyhow::Result<State> {
-        let venues = self.venues(false);
+        let chains = self.pricing_chains(|network| network.asking_pricing_chain());
         let market = &self.trading.market;
         let capacity: Arc<dyn Capacity> = Arc::new(Funds {
             market: market.clone(),
@@ -360,15 +295,15 @@ impl EngineContext<'_> {
             production: self.trading.production,
             clock: self.outside.clock,
         });
-        let swaps = swaps(market, &self.places)?;
+        let swaps = networks::swaps(market, &self.networks)?;
         let quoter = Quoter::new(Deps {
             market: market.clone(),
-            venues: venues.clone(),
+            chains: chains.clone(),
             prices: self.prices.clone(),
             settlement: self.settlement.asked.clone(),
             swaps: swaps.clone(),
             capacity: capacity.clone(),
-            signer: self.signer.clone(),
+            signer: self.trading.keys.secp256k1.clone(),
             solver_chain: self.trading.solver_chain.clone(),
             requests: self.requests.clone(),
             validity: self.trading.quote_validity,
@@ -377,7 +312,7 @@ impl EngineContext<'_> {
         });
         Ok(State {
             market: market.clone(),
-            venues,
+            chains,
             prices: self.prices.clone(),
             swaps,
             capacity,
@@ -389,7 +324,7 @@ impl EngineContext<'_> {
             recent: Default::default(),
             looks: Default::default(),
             troubles: self.troubles.clone(),
-            solver: format!("{:#x}", self.signer.address()),
+            solver: format!("{:#x}", self.trading.keys.secp256k1.address()),
             clock: self.outside.clock,
         })
     }

@@ -1,5 +1,5 @@
-//! Integrators' keys as the listener looks them up: always those of the book as it is now, so that a
-//! key that was revoked is unknown before the operator is told so.
+//! Integrators' keys as the listener looks them up, always by the newest rows: a revoked key is refused before the
+//! operator has the answer to his command.
 
 use std::sync::Arc;
 
@@ -12,32 +12,32 @@ use crate::{
     store::integrators::{ByLabel, Integrators},
 };
 
-/// The table of a book.
+/// The lookup table of one version of the integrators.
 struct Index {
-    /// Held, so that a changed book is another one.
-    book: Arc<ByLabel>,
+    /// Kept alive, so that a newer version has another address.
+    integrators: Arc<ByLabel>,
     table: Table,
 }
 
 impl Index {
-    fn of(book: Arc<ByLabel>, plans: &Plans) -> Self {
-        let keys = book.values().flat_map(|one| known(one, plans));
+    fn of(integrators: Arc<ByLabel>, plans: &Plans) -> Self {
+        let keys = integrators.values().flat_map(|one| known(one, plans));
         Self {
             table: Table::new(keys),
-            book,
+            integrators,
         }
     }
 }
 
-/// The keys of `integrators`, whatever becomes of them, with the `plans` of their tiers. `clock` in unix milliseconds.
+/// Looks keys up in the newest version of `integrators`, with the `plans` of their tiers. `clock` in unix milliseconds.
 pub fn keys(integrators: &Integrators, plans: Plans, clock: fn() -> u64) -> Keys {
     let integrators = integrators.clone();
-    let index = ArcSwap::from_pointee(Index::of(integrators.book(), &plans));
+    let index = ArcSwap::from_pointee(Index::of(integrators.all(), &plans));
     Keys::looked_up(move |digest| {
-        let book = integrators.book();
+        let integrators = integrators.all();
         let mut current = index.load_full();
-        if !Arc::ptr_eq(&current.book, &book) {
-            current = Arc::new(Index::of(book, &plans));
+        if !Arc::ptr_eq(&current.integrators, &integrators) {
+            current = Arc::new(Index::of(integrators, &plans));
             index.store(current.clone());
         }
         current.table.find(digest, clock())
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(label(1).as_deref(), Some("app"));
         let known = keys.find(text(1).expose().as_bytes()).unwrap();
         assert_eq!(known.scopes[..], ["quote", "requests:read"]);
-        // What is stored opens nothing.
+        // The stored digest is no key.
         assert_eq!(keys.find(&text(1).digest()), None);
         let app = change(app.rotated(text(2).digest(), 1, NOW).unwrap()).await;
         assert_eq!((label(1).is_some(), label(2).is_some()), (true, true));

@@ -1,5 +1,5 @@
-//! How many places the listeners have: every connection is an open file, and the store, the providers and
-//! the webhooks need files, too. And who may ask how often.
+//! How many connections the listeners take, and who may ask how often. Every connection is an open file, and the store,
+//! the providers and the webhooks need files, too.
 
 use rustix::process::{Resource, getrlimit};
 
@@ -10,7 +10,7 @@ use crate::{
     http::{
         Each, Gate, Limits,
         forwarded::{ForwardedHeader, Proxies},
-        limit::Allowance,
+        limit::Quota,
     },
 };
 
@@ -23,7 +23,7 @@ const OF_A_PROVIDER: usize = 8;
 /// Connections of webhooks at one time.
 const WEBHOOKS: usize = 768;
 
-/// What each listener may have.
+/// The limits of each listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Listening {
     pub oracle: Limits,
@@ -43,7 +43,7 @@ impl Listening {
         let webhooks = config.integrator.as_ref().map_or(0, |_| WEBHOOKS);
         let reserve = OWN + OPS + webhooks + providers.saturating_mul(OF_A_PROVIDER);
         let free = files - reserve.min(files / 2);
-        // Connections and sockets of the oracle, the same of the integrator API.
+        // The oracle's connections; the integrator API's connections and sockets.
         let kinds = if config.integrator.is_some() { 3 } else { 1 };
         let usual = Limits::default();
         let part = (free / kinds).max(1);
@@ -80,11 +80,11 @@ fn each(config: &Config) -> Each {
 }
 
 /// The operator's limits by their names.
-pub fn rates(own: &[Rate]) -> Vec<(String, Allowance)> {
+pub fn rates(own: &[Rate]) -> Vec<(String, Quota)> {
     let rate = |rate: &Rate| {
         let window_ms = u64::try_from(rate.window.as_millis()).unwrap_or(u64::MAX);
         let max = rate.max;
-        (rate.name.clone(), Allowance { max, window_ms })
+        (rate.name.clone(), Quota { max, window_ms })
     };
     own.iter().map(rate).collect()
 }
@@ -95,7 +95,7 @@ pub fn proxies(config: &Config) -> Proxies {
     Proxies {
         networks: trusted.networks.clone(),
         hops: trusted.hops.unwrap_or(usize::MAX),
-        told: match trusted.forwarded {
+        header: match trusted.forwarded {
             true => ForwardedHeader::Forwarded,
             false => ForwardedHeader::XForwardedFor,
         },
@@ -105,11 +105,11 @@ pub fn proxies(config: &Config) -> Proxies {
 /// Who asks the oracle, and how often without a key.
 pub fn gate(config: &Config) -> Gate {
     let keys = config.api_keys.as_deref().map(parts::keys);
-    let allowance = config.keyless_limit.map(|limit| Allowance {
+    let quota = config.keyless_limit.map(|limit| Quota {
         max: limit.max,
         window_ms: u64::try_from(limit.window.as_millis()).unwrap_or(u64::MAX),
     });
-    Gate::new(keys, allowance)
+    Gate::new(keys, quota)
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
     ];
 
     #[test]
-    fn places_and_reserve_fit_the_file_limit() {
+    fn connections_and_reserve_fit_the_file_limit() {
         for files in [256, 1024, 4096, 20_000, 1 << 20, usize::MAX] {
             for (set, webhooks) in [(&[][..], 0), (&TRADING, WEBHOOKS)] {
                 let listening = Listening::within(files, 20, &config(set));

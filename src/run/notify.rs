@@ -1,4 +1,4 @@
-//! Those who are told of requests: callers of the integrator API, sockets, webhooks.
+//! What goes out about requests: answers of the integrator API, sockets, webhooks.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::{
     webhook::{self, admin::AdminHandle, guard::Reach, post::HttpSender},
 };
 
-/// What stands before the integrator API.
+/// Who reaches the integrator API's routes: its limits, proxies and plans.
 pub struct Front {
     pub limits: Limits,
     pub proxies: Proxies,
@@ -45,18 +45,18 @@ impl Front {
     }
 }
 
-/// Something that runs until the end, and what it is called.
+/// A background task with its name.
 pub type Task = (String, BoxFuture<'static, ()>);
 
-/// What telling needs.
-pub struct Telling<'a> {
+/// Builds what goes out about requests.
+pub struct Notifier<'a> {
     pub requests: &'a Requests,
     pub integrators: &'a Integrators,
     pub shutdown: &'a CancellationToken,
 }
 
-impl Telling<'_> {
-    /// What the listener answers with.
+impl Notifier<'_> {
+    /// The surface of the integrator API.
     pub fn surface(&self, dates: Retirement, front: Front, router: Router) -> Surface {
         let exposed = ["deprecation", "sunset", "link", "retry-after"];
         let exposed = exposed.into_iter().chain(RATE_LIMIT);
@@ -68,7 +68,7 @@ impl Telling<'_> {
             proxies: front.proxies,
             gate: Gate::planned(Some(keys), Some(keyless))
                 .or_bearer()
-                .telling(RATE_LIMIT),
+                .with_names(RATE_LIMIT),
             errors: ERRORS,
             finish: Some(finish(dates)),
             cors: Some(any_origin(exposed.map(HeaderName::from_static))),
@@ -87,7 +87,7 @@ impl Telling<'_> {
         fanout
     }
 
-    /// Webhooks over the same log, and what the operator asks about them.
+    /// Webhooks over the log of events, and what the operator asks about them.
     pub fn webhooks(&self, reach: Reach, tasks: &mut Vec<Task>) -> anyhow::Result<AdminHandle> {
         if reach == Reach::Anywhere {
             tracing::warn!("WEBHOOK_ALLOW_PRIVATE: webhooks may go into private networks");
@@ -98,7 +98,7 @@ impl Telling<'_> {
             post: Arc::new(HttpSender::new(reach)?),
             reach,
             clock: Box::new(unix_millis),
-            // Without randomness pauses are still pauses.
+            // Without randomness pauses have no jitter.
             random: || getrandom::u64().unwrap_or_default(),
         });
         let working = worker.run(self.shutdown.clone());

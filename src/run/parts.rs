@@ -1,10 +1,10 @@
-//! What a daemon is made of, as far as the environment and its files tell: read without a network,
-//! every mistake gathered before anything is started.
+//! The parts of a daemon that the environment and its files define. They are read without a network, and every mistake
+//! is gathered before anything is started.
 
 use std::sync::Arc;
 
-use secrecy::ExposeSecret;
-use vm::Family;
+use secrecy::{ExposeSecret, SecretString};
+use vm::{EvmAddress, Family, trade::Scheme};
 
 use crate::{
     api::intents::{access, retirement::Retirement},
@@ -14,12 +14,12 @@ use crate::{
     http::Keys,
     hub::Settings,
     market::Market,
-    sign::{Signer, raw::RawKey},
+    sign::{self, FormerKey, KeyRing, Signer, ed25519::Ed25519Key, raw::RawKey},
     solver::judge::Patience,
     webhook::guard::Reach,
 };
 
-/// See the module.
+/// A daemon before it is opened: what does not need a network or a store.
 pub struct Parts {
     pub signer: Arc<dyn Signer>,
     pub chains: Arc<Chains>,
@@ -31,14 +31,14 @@ pub struct Parts {
 /// What the integrator API and its solver are made of.
 pub struct Trading {
     pub market: Arc<Market>,
-    pub signer: Arc<dyn Signer>,
+    pub keys: KeyRing,
     /// Keys that it had before.
-    pub previous: Vec<Arc<dyn Signer>>,
+    pub former: Vec<FormerKey>,
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
     /// That network's family: orders name their solver by an account of it.
     pub solver_family: &'static Family,
-    /// Real money: nobody without a key gets what is for trying things out.
+    /// Real money moves: what is for development only is off.
     pub production: bool,
     /// Seconds for which a quote's price holds.
     pub quote_validity: u64,
@@ -61,8 +61,7 @@ impl Trading {
 }
 
 impl Parts {
-    /// Reads them; `mistakes` are those that are known already. Each check adds its own and goes on.
-    /// Opens HTTP clients, so that it needs a runtime.
+    /// Reads the parts; an error with all mistakes, `mistakes` first. Opens HTTP clients, so it needs a runtime.
     pub fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
         let signer = signer(config, &mut mistakes);
         let rates = config.listen.rates.iter();
@@ -110,7 +109,7 @@ pub fn signer(config: &Config, mistakes: &mut Mistakes) -> Option<Arc<dyn Signer
 
 /// The settlement contracts as the hub file names them.
 fn hub(chains: &Chains, mistakes: &mut Mistakes) -> Option<Settings> {
-    // What could not be read has no fields to complain about.
+    // The mistake of an unreadable file is there already.
     if chains.hub_entry().is_empty() && !mistakes.0.is_empty() {
         return None;
     }
@@ -141,18 +140,73 @@ pub fn keys(list: &[ApiKey]) -> Keys {
     Keys::new(pairs.map(|key| (key.key.expose_secret(), key.label.as_str())))
 }
 
-/// The market, the solver's key and where it is paid.
-fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
-    let key = RawKey::parse(wanted.solver_key.expose_secret())
-        .map_err(|error| mistakes.add("SOLVER_PRIVATE_KEY", error.to_string()))
+/// The solver's keys; a bad one is a mistake that does not repeat it.
+fn solver_keys(wanted: &Integrator, mistakes: &mut Mistakes) -> Option<KeyRing> {
+    let [variable, of_ed25519] = [Scheme::Secp256k1, Scheme::Ed25519].map(sign::variable);
+    let secp256k1 = RawKey::parse(wanted.solver_key.expose_secret())
+        .map_err(|error| mistakes.add(variable, error.to_string()))
         .ok();
-    let previous = wanted.previous_keys.iter().filter_map(|key| {
-        RawKey::parse(key.expose_secret())
-            .map(|key| Arc::new(key) as Arc<dyn Signer>)
+    let parsed = |text: &SecretString| Ed25519Key::parse(text.expose_secret().trim());
+    let ed25519 = wanted.ed25519_key.as_ref().map(parsed).transpose();
+    let ed25519 = ed25519
+        .map_err(|error| mistakes.add(of_ed25519, error.to_string()))
+        .ok();
+    Some(KeyRing {
+        secp256k1: Arc::new(secp256k1?),
+        ed25519: ed25519?.map(|key| Arc::new(key) as _),
+    })
+}
+
+/// The keys that the solver had before, without those that are mistakes.
+fn former_keys(wanted: &Integrator, mistakes: &mut Mistakes) -> Vec<FormerKey> {
+    let keys = wanted.previous_keys.iter().filter_map(|key| {
+        FormerKey::parse(key.expose_secret())
             .map_err(|error| mistakes.add("SOLVER_PREVIOUS_KEYS", error.to_string()))
             .ok()
     });
-    let previous = previous.collect();
+    keys.collect()
+}
+
+/// A mistake for every network of the market whose accounts have keys of a scheme that the solver has none of.
+fn keyless_networks(
+    market: &Market,
+    keys: &KeyRing,
+    family: impl Fn(&str) -> Option<&'static Family>,
+    mistakes: &mut Mistakes,
+) {
+    for network in market.networks().iter().filter(|network| !network.disabled) {
+        let family = family(&network.name);
+        let scheme = family.and_then(|family| Some(family.keys?.scheme));
+        if let Some(scheme) = scheme.filter(|scheme| keys.of(*scheme).is_none()) {
+            let what = format!("must be set: {} has accounts with such keys", network.name);
+            mistakes.add(sign::variable(scheme), what);
+        }
+    }
+}
+
+/// Whether the solver's account on chains of a family is the one that its promises are signed with.
+fn promises(family: &Family) -> bool {
+    let any = EvmAddress::repeat_byte(0x11);
+    let named = family.account(&format!("{any:#x}"));
+    named.is_ok_and(|named| named.bytes() == any.as_slice())
+}
+
+/// Why orders cannot name the solver by an account of a chain.
+fn unfit_for_promises(loaded: bool, family: Option<&Family>) -> Option<&'static str> {
+    match family {
+        _ if !loaded => Some("is not a chain of the chains file"),
+        None => Some("is of a family that this build does not have"),
+        Some(family) if !promises(family) => {
+            Some("is of a family whose accounts cannot sign the solver's promises")
+        }
+        Some(_) => None,
+    }
+}
+
+/// The market, the solver's keys and where it is paid.
+fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
+    let keys = solver_keys(wanted, mistakes);
+    let former = former_keys(wanted, mistakes);
     let path = &wanted.market_file;
     let text = std::fs::read_to_string(path)
         .map_err(|error| mistakes.add("MARKET_FILE", format!("{}: {error}", path.display())))
@@ -161,21 +215,28 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
     let market = Market::parse(&text, family)
         .map_err(|error| mistakes.add("MARKET_FILE", error.to_string()))
         .ok()?;
+    if let Some(keys) = &keys {
+        keyless_networks(&market, keys, family, mistakes);
+    }
     let solver_chain = match &wanted.solver_chain {
         Some(name) => name.clone(),
-        None => market.networks().first()?.name.clone(),
+        None => {
+            let promising = |name: &str| family(name).is_some_and(promises);
+            let mut networks = market.networks().iter();
+            networks
+                .find(|network| promising(&network.name))?
+                .name
+                .clone()
+        }
     };
-    if chains.get(&solver_chain).is_none() {
-        let what = format!("{solver_chain} is not a chain of the chains file");
-        mistakes.add("SOLVER_CHAIN", what);
-    } else if family(&solver_chain).is_none() {
-        let what = format!("{solver_chain} is of a family that this build does not have");
-        mistakes.add("SOLVER_CHAIN", what);
+    let loaded = chains.get(&solver_chain).is_some();
+    if let Some(why) = unfit_for_promises(loaded, family(&solver_chain)) {
+        mistakes.add("SOLVER_CHAIN", format!("{solver_chain} {why}"));
     }
     Some(Trading {
         market: Arc::new(market),
-        signer: Arc::new(key?),
-        previous,
+        keys: keys?,
+        former,
         solver_family: family(&solver_chain)?,
         solver_chain,
         production: wanted.production,
@@ -192,4 +253,95 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
             false => Reach::Public,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use vm::FamilyKeys;
+
+    use super::*;
+
+    const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+    const SEED: &str = "0x9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+
+    fn integrator(set: &[(&str, &str)]) -> Integrator {
+        let base = [
+            ("ENVIRONMENT", "test"),
+            ("ECDSA_PRIVATE_KEY", KEY),
+            ("INTEGRATOR_HTTP_PORT", "1"),
+            ("MARKET_FILE", "market.json"),
+            ("SOLVER_PRIVATE_KEY", KEY),
+        ];
+        let all = base.iter().chain(set);
+        let all = all.map(|(name, value)| ((*name).into(), (*value).into()));
+        Config::from_variables(all).unwrap().integrator.unwrap()
+    }
+
+    /// A family like the settlement chain's whose accounts have ed25519 keys.
+    fn ed25519_family() -> &'static Family {
+        let keys = vm::SETTLEMENT.keys.unwrap();
+        let scheme = Scheme::Ed25519;
+        let keys = Some(FamilyKeys { scheme, ..keys });
+        Box::leak(Box::new(Family {
+            keys,
+            ..*vm::SETTLEMENT
+        }))
+    }
+
+    #[test]
+    fn promises_are_signed_with_an_account_of_the_solvers_chain() {
+        for name in ["bitcoin", "solana", "tron"] {
+            let family = vm::FAMILIES
+                .iter()
+                .find(|family| family.name.starts_with(name));
+            let why = unfit_for_promises(true, Some(family.unwrap())).unwrap();
+            assert!(why.contains("cannot sign"), "{name}: {why}");
+        }
+        assert_eq!(unfit_for_promises(true, Some(vm::SETTLEMENT)), None);
+        assert!(unfit_for_promises(true, None).is_some());
+        assert!(unfit_for_promises(false, Some(vm::SETTLEMENT)).is_some());
+    }
+
+    #[test]
+    fn keys_that_are_none_are_mistakes_which_do_not_repeat_them() {
+        let wrong = integrator(&[
+            ("SOLVER_ED25519_KEY", "0xs3cret"),
+            ("SOLVER_PREVIOUS_KEYS", "s3cret,ed25519:s3cret"),
+        ]);
+        let mut mistakes = Mistakes::default();
+        assert!(solver_keys(&wrong, &mut mistakes).is_none());
+        assert_eq!(former_keys(&wrong, &mut mistakes).len(), 0);
+        let named = mistakes.0.iter().map(|mistake| &mistake.variable[..]);
+        let [ed25519, former] = ["SOLVER_ED25519_KEY", "SOLVER_PREVIOUS_KEYS"];
+        assert_eq!(named.collect::<Vec<_>>(), [ed25519, former, former]);
+        assert!(!mistakes.to_string().contains("s3cret"), "{mistakes}");
+    }
+
+    #[test]
+    fn a_network_whose_accounts_have_no_key_of_ours_is_a_mistake() {
+        let (ordinary, own) = (vm::SETTLEMENT, ed25519_family());
+        let families = |name: &str| Some(if name == "own" { own } else { ordinary });
+        let native = format!("0x{}", "00".repeat(20));
+        let network = |name: &str, number: u64| {
+            json!({
+                "name": name, "chainId": number, "displayName": name,
+                "currencies": [{"address": native, "symbol": "ETH", "name": "Ether", "decimals": 18,
+                                "group": "eth", "class": "major", "solver": true}],
+            })
+        };
+        let file = json!([network("base", 1), network("own", 2)]).to_string();
+        let market = Market::parse(&file, families).unwrap();
+        let mistakes = |set: &[(&str, &str)]| {
+            let mut mistakes = Mistakes::default();
+            let keys = solver_keys(&integrator(set), &mut mistakes).unwrap();
+            keyless_networks(&market, &keys, families, &mut mistakes);
+            let texts = mistakes.0.iter();
+            let texts = texts.map(|one| format!("{}: {}", one.variable, one.what));
+            texts.collect::<Vec<_>>()
+        };
+        let missing = "SOLVER_ED25519_KEY: must be set: own has accounts with such keys";
+        assert_eq!(mistakes(&[]), [missing]);
+        assert_eq!(mistakes(&[("SOLVER_ED25519_KEY", SEED)]), [""; 0]);
+    }
 }

@@ -1,4 +1,4 @@
-//! What quotes and the solver ask of each other, and what prices rest on.
+//! Prices for quotes and the solver, and what these two ask of each other.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use anyhow::Context;
 use async_trait::async_trait;
 use vm::{
     Address,
-    trade::{Call, Intended, TradingProvider},
+    trade::{Call, Draft, TradingProvider, Trial},
 };
 
 use super::parts::Trading;
@@ -50,7 +50,7 @@ pub fn prices(
     feeds(trading, head_calls, client)
 }
 
-/// The same once more, with answers of their own: whoever asks these makes no price of the others restless.
+/// As [`prices`], with a cache of its own: what charts read does not refresh the prices of quotes.
 pub fn feeds(
     trading: &Trading,
     head_calls: impl Fn(&str) -> Option<HeadCalls>,
@@ -63,13 +63,13 @@ pub fn feeds(
     Prices::new(&trading.market, client, head_calls, rules).context("MARKET_FILE")
 }
 
-/// What settling costs, as the solver asks it, and as what strangers want has it asked.
+/// The price of a settlement through the solver's own providers, and through those for strangers' questions.
 pub struct Settlement {
     pub own: Arc<dyn SettlementPrice>,
     pub asked: Arc<dyn SettlementPrice>,
 }
 
-/// The settlement chain's gas is worth what the native currency of the solver's chain is worth.
+/// The settlement chain's native currency is worth what that of the solver's chain is worth.
 pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSource>) -> Settlement {
     let market = &trading.market;
     let network = market.by_name(&trading.solver_chain);
@@ -78,7 +78,7 @@ pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSour
     let over = |of: fn(&Opened) -> &Vec<TradingProvider>| -> Arc<dyn SettlementPrice> {
         match (chains.hub(), native) {
             (Ok(hub), Some(native)) => Arc::new(OnChain {
-                writers: of(hub).iter().map(|trade| trade.writer.clone()).collect(),
+                writers: of(hub).iter().map(|one| one.writer.clone()).collect(),
                 bytes: Arc::new(Charged(settling(hub, of(hub)).ok())),
                 native: native.clone(),
                 prices: prices.clone(),
@@ -88,16 +88,19 @@ pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSour
         }
     };
     Settlement {
-        own: over(|hub| &hub.trades),
+        own: over(|hub| &hub.trading_providers),
         asked: over(|hub| &hub.asking),
     }
 }
 
 /// The settlement chain, asked through these providers.
-pub fn settling(hub: &Opened, trades: &[TradingProvider]) -> anyhow::Result<TradingChain> {
+pub fn settling(
+    hub: &Opened,
+    trading_providers: &[TradingProvider],
+) -> anyhow::Result<TradingChain> {
     let spec = &hub.chain.spec;
     let number = u64::try_from(spec.hub_chain_id).context("evmChainId")?;
-    let providers = (trades.to_vec(), hub.required);
+    let providers = (trading_providers.to_vec(), hub.required);
     Ok(TradingChain::plain(
         (spec.id.as_str(), number),
         hub.chain.clone(),
@@ -105,24 +108,25 @@ pub fn settling(hub: &Opened, trades: &[TradingProvider]) -> anyhow::Result<Trad
     )?)
 }
 
-/// What the settlement chain takes for bytes; unset where nobody can ask it.
+/// What the settlement chain charges besides work; unset where nobody can ask it.
 struct Charged(Option<TradingChain>);
 
 #[async_trait]
 impl ByteFee for Charged {
     async fn byte_fee(&self, data: Bytes) -> Option<U256> {
-        let site = self.0.as_ref()?;
-        let call = Call {
-            from: site.native.clone(),
-            to: site.native.clone(),
+        let chain = self.0.as_ref()?;
+        let draft = Draft::call(Call {
+            from: chain.native.clone(),
+            to: chain.native.clone(),
             data,
             value: U256::ZERO,
-        };
-        site.data_fee(&Intended::free(&call)).await.ok()
+        });
+        let fees = &chain.providers.fees;
+        fees.besides(&Trial::free(&draft)).await.ok()
     }
 }
 
-/// What late deposits are worth, as the solver asks for it.
+/// Prices orders anew for the solver whose deposits came late.
 pub struct Late(pub Repricer);
 
 #[async_trait]
@@ -133,7 +137,10 @@ impl Repricing for Late {
         Burden { data, together }: Burden,
         now: u64,
     ) -> Result<Repriced, Unpriced> {
-        let burden = reprice::Burden { data, together };
+        let burden = reprice::Burden {
+            besides: data,
+            together,
+        };
         match self.0.offer(request, burden, now).await {
             Ok(Offer::Promised) => Ok(Repriced::Promised),
             Ok(Offer::Less(amount)) => Ok(Repriced::Less(amount)),
@@ -143,7 +150,7 @@ impl Repricing for Late {
     }
 }
 
-/// What the solver can pay, as quotes ask for it.
+/// The solver's funds and limits, as quotes check them.
 pub struct Funds {
     pub market: Arc<Market>,
     pub solver: Arc<Solver>,
@@ -200,7 +207,7 @@ impl Capacity for Funds {
                 return Ok(Admission::Paused);
             }
             let code = payment.hands == Hands::Code;
-            let staked = (payment.key, payment.gas, code);
+            let staked = (payment.key, payment.fee, code);
             if payment.hands != Hands::Nobody
                 && self.solver.restrains(payment.network, staked, now).await?
             {

@@ -1,5 +1,5 @@
-//! Can the hub and each served chain be attested now? Asked by `/readyz`, which is quick and changes
-//! nothing, and told once at the start.
+//! Whether the hub and each served chain can be attested now: for `/readyz`, which is quick and changes nothing, and for
+//! the log at the start.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ const ROUTERS: &str = "the chains file lists no fillRouters of this chain: no fi
 const NOTHING: &str = "no chain is served: name providers of one, or say which with CHAINS";
 
 /// Says in one line what is served, what is not, and what of it cannot be attested as things stand.
-pub fn tell(chains: &Chains) {
+pub fn log_served(chains: &Chains) {
     let (served, others): (Vec<_>, Vec<_>) = chains.list().iter().partition(|one| one.served);
     let names = |list: &[&Loaded]| {
         let names = list.iter().map(|loaded| loaded.id.as_str());
@@ -48,7 +48,7 @@ pub fn tell(chains: &Chains) {
 /// majority of theirs, or of which no fill router is listed: a line each kind.
 pub fn warn_about_quorums(chains: &Chains, config: &Config) {
     let opened = || asked(chains).filter_map(|(id, chain)| Some((id, chain.ok()?)));
-    let told = |what: &str, is: &dyn Fn(&Opened) -> bool| {
+    let warned = |what: &str, is: &dyn Fn(&Opened) -> bool| {
         let found: Vec<_> = opened()
             .filter(|(_, one)| is(one))
             .map(|(id, _)| id)
@@ -59,9 +59,9 @@ pub fn warn_about_quorums(chains: &Chains, config: &Config) {
         found.len()
     };
     let money = config.moves_real_money();
-    let single = told(SINGLE, &|opened| money && opened.single_decider());
-    told(MINORITY, &Opened::minority_decides);
-    told(ROUTERS, &Opened::lacks_routers);
+    let single = warned(SINGLE, &|opened| money && opened.single_decider());
+    warned(MINORITY, &Opened::minority_decides);
+    warned(ROUTERS, &Opened::lacks_routers);
     metrics::gauge!("intentd_single_provider_chains")
         .set(u32::try_from(single).unwrap_or(u32::MAX));
 }

@@ -9,7 +9,7 @@ use super::{
     charts,
     clock::unix_millis,
     engine::{Base, Engine, Outside, engine},
-    notify::{Front, Task, Telling},
+    notify::{Front, Notifier, Task},
     parts::Trading,
 };
 use crate::{
@@ -34,24 +34,24 @@ use crate::{
 /// How long the oracle may take for an answer.
 const ORACLE_PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is answered, and what runs behind it.
+/// The integrator API, its background tasks and what the operator asks of them.
 pub struct Opening {
     pub app: Arc<App>,
     pub tasks: Vec<Task>,
     pub webhooks: AdminHandle,
-    pub lanes: Vec<Arc<SolverAccount>>,
+    pub accounts: Vec<Arc<SolverAccount>>,
     pub solver: solver::admin::AdminHandle,
     pub index: index::admin::AdminHandle,
 }
 
-/// What it stands on.
+/// What the integrator API is built from.
 pub struct Deps<'a> {
     pub store: Arc<dyn Store>,
     pub reserve: Arc<Reserve>,
     pub system: &'a Arc<System>,
     pub integrators: Integrators,
     pub troubles: Arc<Troubles>,
-    /// What stands before it.
+    /// Its listener's limits, proxies and plans.
     pub front: Front,
 }
 
@@ -98,17 +98,17 @@ pub async fn open(
         solver,
         index,
         mut tasks,
-        lanes,
+        accounts,
     } = engine(trading, chains, base).await?;
     let charts = charts::open(trading, chains, (&state, &client), (&mut tasks, &shutdown))?;
-    let telling = Telling {
+    let notifier = Notifier {
         requests: &state.requests,
         integrators: &deps.integrators,
         shutdown: &shutdown,
     };
-    let fanout = telling.streams(&mut tasks);
-    let webhooks = telling.webhooks(trading.reach, &mut tasks)?;
-    tasks.push(telling.listing(state.listing.clone()));
+    let fanout = notifier.streams(&mut tasks);
+    let webhooks = notifier.webhooks(trading.reach, &mut tasks)?;
+    tasks.push(notifier.listing(state.listing.clone()));
     let router = Router::default()
         .with(deps.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
@@ -116,7 +116,7 @@ pub async fn open(
         .with(&charts, &intents::charts::ROUTES)?
         .with(&Arc::new(()), &intents::planned::ROUTES)?;
     let app = Arc::new(
-        telling
+        notifier
             .surface(trading.retirement, deps.front, router)
             .open()?,
     );
@@ -124,10 +124,10 @@ pub async fn open(
         app,
         tasks,
         webhooks,
-        lanes,
+        accounts,
         solver: solver::admin::AdminHandle {
             requests: state.requests.clone(),
-            books: solver.books.subscribe(),
+            reconciliation: solver.reconciliation.subscribe(),
             clock: unix_millis,
         },
         index,

@@ -1,26 +1,32 @@
 //! Keys, the oracle's and the solver's. A signer signs any digest that it is given. Only the journal calls the
 //! oracle's: it decides what may be signed. The solver's signs orders (`quote`), claims and transactions (`solver`).
 
+pub mod ed25519;
+mod families;
 pub mod raw;
-
-use std::sync::Arc;
+mod ring;
 
 use async_trait::async_trait;
 use vm::protocol::signature::Signature;
-use vm::{
-    trade::{Message, Unsigned},
-    types::{B256, Bytes, EvmAddress},
-};
+use vm::types::{B256, EvmAddress};
+
+pub use self::ring::{FormerKey, FormerKeyError, KeyRing, variable};
 
 /// A secp256k1 key, here or in a key service.
 #[async_trait]
 pub trait Signer: Send + Sync {
     /// The account of the key.
     fn address(&self) -> EvmAddress;
+    /// The public key in SEC 1, compressed.
+    fn public_key(&self) -> [u8; 33];
     /// Whether one digest always gives the same bytes.
     fn deterministic(&self) -> bool;
-    /// Signs the 32 bytes as they are.
+    /// Signs the 32 bytes as they are: ECDSA.
     async fn sign(&self, digest: &B256) -> Result<Signature, SignError>;
+    /// Signs the 32 bytes as they are: BIP-340. [`SignError::Unable`] where the key service has no such signatures.
+    async fn sign_schnorr(&self, _digest: &B256) -> Result<[u8; 64], SignError> {
+        Err(SignError::Unable)
+    }
 }
 
 /// Why there is no signature.
@@ -28,27 +34,9 @@ pub trait Signer: Send + Sync {
 pub enum SignError {
     #[error("signer unavailable: {0}")]
     Unavailable(String),
-    /// The signature is not by the signer's own address over this digest.
+    #[error("the key service makes no BIP-340 signatures: this chain needs a raw key")]
+    Unable,
+    /// The signature is not by the signer's own key over this digest.
     #[error("the signer answered with a signature that is not its own")]
     Foreign,
-}
-
-/// A signer as VM families ask for it: it signs what they hand it.
-pub struct ForFamilies(pub Arc<dyn Signer>);
-
-#[async_trait]
-impl vm::trade::Signer for ForFamilies {
-    fn account(&self) -> Bytes {
-        Bytes::copy_from_slice(self.0.address().as_slice())
-    }
-
-    async fn sign(&self, message: Message<'_>) -> Result<Bytes, Unsigned> {
-        let Message::Secp256k1(digest) = message;
-        let refused = |error: SignError| Unsigned(error.to_string());
-        let signature = self.0.sign(digest).await.map_err(refused)?;
-        if signature.recover(digest) != Ok(self.0.address()) {
-            return Err(refused(SignError::Foreign));
-        }
-        Ok(Bytes::copy_from_slice(signature.as_bytes()))
-    }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use k256::ecdsa::SigningKey;
+use k256::{ecdsa::SigningKey, schnorr};
 use vm::protocol::signature::Signature;
 use vm::types::{B256, EvmAddress};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
@@ -24,7 +24,7 @@ pub enum KeyError {
     Range,
 }
 
-/// Signs deterministically (RFC 6979) with low s.
+/// Signs deterministically: ECDSA by RFC 6979 with low s, BIP-340 with auxiliary bytes of zeros.
 #[derive(ZeroizeOnDrop)]
 pub struct RawKey {
     key: SigningKey,
@@ -54,6 +54,13 @@ impl Signer for RawKey {
         self.address
     }
 
+    fn public_key(&self) -> [u8; 33] {
+        let point = self.key.verifying_key().to_encoded_point(true);
+        let mut bytes = [0; 33];
+        bytes.copy_from_slice(point.as_bytes());
+        bytes
+    }
+
     fn deterministic(&self) -> bool {
         true
     }
@@ -67,6 +74,14 @@ impl Signer for RawKey {
         let (r, s) = signature.split_bytes();
         let (r, s) = (B256::from_slice(&r), B256::from_slice(&s));
         Signature::from_scalars(r, s, id.is_y_odd()).map_err(|e| unavailable(&e))
+    }
+
+    async fn sign_schnorr(&self, digest: &B256) -> Result<[u8; 64], SignError> {
+        let key = schnorr::SigningKey::from(*self.key.as_nonzero_scalar());
+        let signature = key
+            .sign_raw(&digest[..], &[0; 32])
+            .map_err(|error| SignError::Unavailable(error.to_string()))?;
+        Ok(signature.to_bytes())
     }
 }
 
@@ -163,6 +178,15 @@ mod tests {
             let signature = key.sign(&digest).await.unwrap();
             assert_eq!(signature, key.sign(&digest).await.unwrap());
             assert_eq!(signature.recover(&digest), Ok(key.address()));
+            let schnorr = key.sign_schnorr(&digest).await.unwrap();
+            assert_eq!(key.sign_schnorr(&digest).await, Ok(schnorr));
         }
+    }
+
+    #[test]
+    fn the_public_key_is_that_of_the_account() {
+        let key = RawKey::parse(TEXT).unwrap();
+        let public = k256::ecdsa::VerifyingKey::from_sec1_bytes(&key.public_key()).unwrap();
+        assert_eq!(EvmAddress::from_public_key(&public), key.address());
     }
 }

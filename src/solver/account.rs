@@ -1,6 +1,6 @@
-//! The solver's account on one chain. Its family prepares attempts, of which each lands at most once; what an
-//! attempt holds is taken by the commit that stores it with everything that was signed for it, so nothing is
-//! held without a stored transaction and no transaction goes out that is not stored.
+//! The solver's account on one chain. Its family prepares attempts, of which each lands at most once. One commit stores
+//! an attempt, everything that was signed for it and the resources that it holds: nothing is held without a stored
+//! transaction, and no transaction is sent that is not stored.
 //!
 //! [`SolverAccount::tend`] brings an attempt forward: it looks for any of its transactions on the chain, sends the same
 //! bytes again, and has a stuck one replaced. An attempt that nodes refuse for good is cancelled.
@@ -18,40 +18,40 @@ use vm::{
 };
 
 pub use heal::Shown;
-pub use tend::{Depth, Landing, Push};
+pub use tend::{AttemptStatus, Depth, Push};
 
 use super::{SolverError, chain::TradingChain, inventory};
 use crate::{
-    sign::{ForFamilies, Signer},
+    sign::{FormerKey, KeyRing},
     store::{
         Batch, Expect, Store,
         lease::Held,
         rows::{
             self,
-            attempt::{self, Attempt, Owner, Signed},
+            attempt::{self, Owner, Signed},
         },
     },
 };
 
-/// More attempts than any lane has open.
+/// More attempts than any account has open.
 const MOST_ATTEMPTS: usize = 4_096;
 
-/// How gas is paid for.
+/// How far the account goes to have a transaction included.
 #[derive(Clone, Copy, Debug)]
-pub struct Gas {
+pub struct SendLimits {
     /// Seconds after which a transaction that is in no block is replaced.
     pub stuck_after: u64,
-    /// What a unit of work may cost above which no transaction is made.
-    pub most: u128,
+    /// What a unit of work may cost above which no transaction is made, in the native currency's smallest unit.
+    pub most_rate: u128,
     /// Refusals by nodes after which an attempt is cancelled.
     pub most_refusals: u32,
 }
 
-impl Default for Gas {
+impl Default for SendLimits {
     fn default() -> Self {
         Self {
             stuck_after: 30,
-            most: 1_000_000_000_000,
+            most_rate: 1_000_000_000_000,
             most_refusals: 20,
         }
     }
@@ -59,99 +59,114 @@ impl Default for Gas {
 
 /// The solver's account on one chain. There is one per chain number and key: two would take each other's resources.
 pub struct SolverAccount {
-    pub site: Arc<TradingChain>,
-    /// What its rows are called.
+    pub chain: Arc<TradingChain>,
+    /// What its rows in the store are called.
     pub name: String,
-    /// The account's address.
+    /// Its address.
     pub owner: Address,
     account: trade::Account,
     store: Arc<dyn Store>,
-    gas: Gas,
-    /// Every commit demands it.
+    limits: SendLimits,
+    /// The lease of the account's rows: every commit demands it.
     held: Held,
-    /// Nothing new is sent with it.
+    /// Its key is a former one: no new attempt is begun.
     retired: bool,
     turn: Mutex<()>,
 }
 
-/// What is to land, and whose it is.
+/// A transaction that is to land, and what it is for.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub owner: Owner,
     pub intent: Intent,
 }
 
-/// An attempt, and the commit that takes what it holds. Until that commit is applied nothing has happened;
-/// nobody else takes anything of the account meanwhile.
+/// A prepared attempt, and the commit that stores it. Nothing has happened until that commit is applied. The account
+/// prepares no other attempt as long as this exists.
 pub struct Taken<'a> {
     pub id: Bytes,
-    pub attempt: Attempt,
+    pub attempt: attempt::Attempt,
     pub batch: Batch,
     _turn: MutexGuard<'a, ()>,
 }
 
 impl SolverAccount {
-    /// Takes the lane over from whoever held it. `now` in unix milliseconds.
+    /// Opens the account of the key that has the family's scheme, and takes its rows over from the process that held
+    /// them. An error where there is no such key. `now` in unix milliseconds.
     pub async fn open(
-        site: Arc<TradingChain>,
+        chain: Arc<TradingChain>,
         store: Arc<dyn Store>,
-        signer: Arc<dyn Signer>,
-        gas: Gas,
+        keys: &KeyRing,
+        limits: SendLimits,
         now: u64,
     ) -> Result<Self, SolverError> {
-        let account = site.account(Arc::new(ForFamilies(signer)), gas.most)?;
+        let key = keys.key(chain.family())?;
+        Self::of_key(chain, store, key, limits, now).await
+    }
+
+    async fn of_key(
+        chain: Arc<TradingChain>,
+        store: Arc<dyn Store>,
+        key: Arc<dyn trade::Signer>,
+        limits: SendLimits,
+        now: u64,
+    ) -> Result<Self, SolverError> {
+        let account = chain.account(key, limits.most_rate)?;
         let owner = account.address.clone();
-        let (name, _) = name(&*store, &site.name, &owner).await?;
+        let (name, _) = name(&*store, &chain.name, &owner).await?;
         let held = Held::take(&*store, &format!("lane/{name}"), now).await?;
         Ok(Self {
-            site,
+            chain,
             name,
             owner,
             account,
             store,
-            gas,
+            limits,
             held: held.ok_or(SolverError::Fenced)?,
             retired: false,
             turn: Mutex::new(()),
         })
     }
 
-    /// As [`Self::open`], of an account that the solver had before: `None` where it never did anything.
+    /// As [`Self::open`], of a former key: `None` where it is of another scheme, or its account never did anything.
     pub async fn former(
-        site: Arc<TradingChain>,
+        chain: Arc<TradingChain>,
         store: Arc<dyn Store>,
-        signer: Arc<dyn Signer>,
-        gas: Gas,
+        key: &FormerKey,
+        limits: SendLimits,
         now: u64,
     ) -> Result<Option<Self>, SolverError> {
-        let account = site.account(Arc::new(ForFamilies(signer.clone())), gas.most)?;
-        if !name(&*store, &site.name, &account.address).await?.1 {
+        let Some(key) = key.key(chain.family()) else {
+            return Ok(None);
+        };
+        let account = chain.account(key.clone(), limits.most_rate)?;
+        if !name(&*store, &chain.name, &account.address).await?.1 {
             return Ok(None);
         }
-        let mut lane = Self::open(site, store, signer, gas, now).await?;
-        lane.retired = true;
-        Ok(Some(lane))
+        let mut former = Self::of_key(chain, store, key, limits, now).await?;
+        former.retired = true;
+        Ok(Some(former))
     }
 
-    /// An empty commit of this holder's.
+    /// An empty commit that fails once another process holds the account.
     pub fn batch(&self) -> Batch {
         self.held.batch()
     }
 
-    /// Prepares an attempt. [`SolverError::Short`] if the account cannot pay for it beside what is reserved.
-    /// `now` in unix seconds.
+    /// Prepares an attempt. [`SolverError::Short`] if the account cannot pay for it besides what is reserved. `now` in
+    /// unix seconds.
     pub async fn take(&self, plan: &Plan, now: u64) -> Result<Taken<'_>, SolverError> {
-        // Asked before it is this one's turn: nobody waits for another's providers.
+        // The chain is asked before the lock is taken: no caller waits for the providers of another.
         let first = self.row().await?.1.is_none();
         let asked = self.account.submitter.look(Goal::Land(&plan.intent), first);
-        let outlook = asked.await.map_err(|error| self.told(error))?;
+        let outlook = asked.await.map_err(|error| self.failure(error))?;
         let turn = self.turn.lock().await;
         let (found, stored) = self.row().await?;
-        let known = stored.as_ref().map(|lane| &lane.own[..]);
+        let known = stored.as_ref().map(|row| &row.own[..]);
         let prepared = outlook.prepare(known).await;
-        let prepared = prepared.map_err(|error| self.told(error))?;
+        let prepared = prepared.map_err(|error| self.failure(error))?;
         if let Some(jump) = prepared.jump {
-            self.tell(jump);
+            self.report(jump);
         }
         let id = prepared.attempt.id.clone();
         let attempt = kept(&prepared.attempt, (plan.owner.clone(), now));
@@ -171,8 +186,13 @@ impl SolverAccount {
         })
     }
 
-    /// Adds to a commit that an attempt is kept, and with it all that it holds, which nobody else may.
-    fn begin(&self, mut batch: Batch, id: &Bytes, attempt: &Attempt) -> Result<Batch, SolverError> {
+    /// Adds an attempt to a commit, with the resources that it holds. The commit fails where one of them is held.
+    fn begin(
+        &self,
+        mut batch: Batch,
+        id: &Bytes,
+        attempt: &attempt::Attempt,
+    ) -> Result<Batch, SolverError> {
         let key = attempt::key(&self.name, id);
         batch = batch
             .expect(key.clone(), Expect::Absent)
@@ -186,7 +206,7 @@ impl SolverAccount {
         inventory::reserve(batch, self, attempt, id)
     }
 
-    /// The lane's row, as bytes and as what it says.
+    /// The account's row, encoded and decoded.
     async fn row(&self) -> Result<(Option<Vec<u8>>, Option<rows::account::Account>), SolverError> {
         let key = rows::account::key(&self.name);
         let found = self.store.read(&key).await?;
@@ -200,70 +220,75 @@ impl SolverAccount {
     fn known(&self, own: Bytes) -> rows::account::Account {
         rows::account::Account {
             account: self.owner.text().to_owned(),
-            family: self.site.family().name.to_owned(),
+            family: self.chain.family().name.to_owned(),
             own,
         }
     }
 
-    fn told(&self, error: SubmitError) -> SolverError {
-        let network = || self.site.name.clone();
+    fn failure(&self, error: SubmitError) -> SolverError {
+        let network = || self.chain.name.clone();
         match error {
             SubmitError::Read(error) => error.into(),
             SubmitError::Codec(error) => error.into(),
             SubmitError::Unsigned(error) => error.into(),
             SubmitError::Dear => SolverError::Dear(network()),
             SubmitError::Jumped(jump) => {
-                self.tell(jump);
+                self.report(jump);
                 let network = network();
                 SolverError::Jumped { network, jump }
             }
         }
     }
 
-    fn tell(&self, Jump { next, mined }: Jump) {
-        let network = self.site.name.clone();
+    fn report(&self, Jump { next, mined }: Jump) {
+        let network = self.chain.name.clone();
         tracing::error!(network, next, mined, "the solver's key is used elsewhere");
         metrics::counter!("intentd_solver_nonce_jumps_total", "network" => network).increment(1);
     }
 
-    /// Hands the newest transaction to the network. What nodes say is no proof of anything: `tend` looks.
+    /// Hands the newest transaction to the network. What nodes answer proves nothing: [`Self::tend`] looks at the chain.
     pub async fn send(
         &self,
         id: &Bytes,
-        attempt: &Attempt,
+        attempt: &attempt::Attempt,
     ) -> Result<Option<Broadcast>, SolverError> {
         let made = self.made(id, attempt)?;
         let said = self.account.submitter.send(&made).await;
-        let said = said.map_err(|error| self.told(error))?;
+        let said = said.map_err(|error| self.failure(error))?;
         if let (Some(said), Some(newest)) = (&said, attempt.signed.last())
             && *said != Broadcast::Accepted
         {
-            let (network, id) = (self.site.name.as_str(), newest.id.as_str());
+            let (network, id) = (self.chain.name.as_str(), newest.id.as_str());
             tracing::warn!(network, id, ?said, "transaction was not taken");
         }
         Ok(said)
     }
 
-    /// An attempt, until it is done with.
-    pub async fn attempt(&self, id: &[u8]) -> Result<Option<Attempt>, SolverError> {
+    /// A stored attempt; `None` once it is done with.
+    pub async fn attempt(&self, id: &[u8]) -> Result<Option<attempt::Attempt>, SolverError> {
         let key = attempt::key(&self.name, id);
         let found = self.store.read(&key).await?;
-        Ok(found.as_deref().map(Attempt::decode).transpose()?)
+        Ok(found.as_deref().map(attempt::Attempt::decode).transpose()?)
     }
 
     /// Every attempt that is not done with, lowest id first.
-    pub async fn attempts(&self) -> Result<Vec<(Bytes, Attempt)>, SolverError> {
+    pub async fn attempts(&self) -> Result<Vec<(Bytes, attempt::Attempt)>, SolverError> {
         let range = attempt::range(&self.name, MOST_ATTEMPTS);
         let mut attempts = Vec::new();
         for (key, value) in self.store.scan(range).await? {
             let id = attempt::id(&self.name, &key)?;
-            attempts.push((id, Attempt::decode(&value)?));
+            attempts.push((id, attempt::Attempt::decode(&value)?));
         }
         Ok(attempts)
     }
 
     /// Adds to a commit that an attempt is done with.
-    pub fn free(&self, batch: Batch, id: &[u8], attempt: &Attempt) -> Result<Batch, SolverError> {
+    pub fn free(
+        &self,
+        batch: Batch,
+        id: &[u8],
+        attempt: &attempt::Attempt,
+    ) -> Result<Batch, SolverError> {
         let mut batch = batch.delete(attempt::key(&self.name, id));
         for resource in &attempt.resources {
             batch = batch.delete(attempt::resource(&self.name, resource));
@@ -276,13 +301,13 @@ impl SolverAccount {
         inventory::available(&self.store, self, currency).await
     }
 
-    /// What transactions on their way will take of a currency.
+    /// What transactions that may still land will take of a currency.
     pub async fn reserved(&self, currency: &Address) -> Result<Amount, SolverError> {
         inventory::reserved(&self.store, &self.name, currency).await
     }
 
-    /// A stored attempt as the family has it.
-    fn made(&self, id: &[u8], attempt: &Attempt) -> Result<trade::Attempt, SolverError> {
+    /// A stored attempt in the family's form.
+    fn made(&self, id: &[u8], attempt: &attempt::Attempt) -> Result<trade::Attempt, SolverError> {
         let signed = attempt.signed.iter().map(|one| trade::SignedTx {
             id: one.id.clone(),
             cancels: one.cancels,
@@ -290,18 +315,18 @@ impl SolverAccount {
         Ok(trade::Attempt {
             id: Bytes::copy_from_slice(id),
             resources: attempt.resources.clone(),
-            spends: inventory::needs(&self.site, attempt)?,
+            spends: inventory::needs(&self.chain, attempt)?,
             signed: signed.collect(),
             own: attempt.own.clone(),
         })
     }
 
-    async fn check_funds(&self, attempt: &Attempt) -> Result<(), SolverError> {
-        for (currency, needed) in inventory::needs(&self.site, attempt)? {
+    async fn check_funds(&self, attempt: &attempt::Attempt) -> Result<(), SolverError> {
+        for (currency, needed) in inventory::needs(&self.chain, attempt)? {
             let available = self.available(&currency).await?;
             if available < needed {
                 return Err(SolverError::Short {
-                    network: self.site.name.clone(),
+                    network: self.chain.name.clone(),
                     currency: currency.text().to_owned(),
                     available,
                     needed,
@@ -312,14 +337,14 @@ impl SolverAccount {
     }
 }
 
-/// An attempt as it is stored: whose it is, and since when, in unix seconds.
-fn kept(made: &trade::Attempt, (owner, sent_at): (Owner, u64)) -> Attempt {
+/// The row of an attempt for `owner`, whose newest transaction was signed at `sent_at` (unix seconds).
+fn kept(made: &trade::Attempt, (owner, sent_at): (Owner, u64)) -> attempt::Attempt {
     let spends = made.spends.iter();
     let signed = made.signed.iter().map(|one| Signed {
         id: one.id.clone(),
         cancels: one.cancels,
     });
-    Attempt {
+    attempt::Attempt {
         owner,
         resources: made.resources.clone(),
         spends: spends
@@ -332,8 +357,8 @@ fn kept(made: &trade::Attempt, (owner, sent_at): (Owner, u64)) -> Attempt {
     }
 }
 
-/// What the lane of an account is called, and whether it has been used. The first account that worked
-/// on a network has the network's name.
+/// What the rows of an account are called, and whether there are any. Those of the first account on a network have the
+/// network's name.
 async fn name(
     store: &dyn Store,
     network: &str,

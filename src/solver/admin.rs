@@ -7,7 +7,7 @@ use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::{books::Books, claim};
+use super::{claim, reconciliation::Reconciliation};
 use crate::{
     request::{Execution, Request, fact::Facts, mismatch::mismatch},
     store::{
@@ -26,17 +26,17 @@ use crate::{
 /// Rows that are shown at once, and read at a time.
 const MOST: usize = 1_000;
 
-/// See the module.
+/// What the operator asks the running solver through. Clones share it.
 #[derive(Clone)]
 pub struct AdminHandle {
     pub requests: Requests,
     /// The newest reconciliation.
-    pub books: watch::Receiver<Option<Books>>,
+    pub reconciliation: watch::Receiver<Option<Reconciliation>>,
     /// Unix milliseconds.
     pub clock: fn() -> u64,
 }
 
-/// Why something is not shown or done.
+/// Why a question was not answered, or a command not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error(transparent)]
@@ -91,7 +91,8 @@ pub struct Unsettled {
 pub struct Standing {
     pub paused: Option<Paused>,
     /// As of the last reconciliation.
-    pub books: Option<Books>,
+    #[serde(rename = "books")]
+    pub reconciliation: Option<Reconciliation>,
 }
 
 impl AdminHandle {
@@ -100,11 +101,11 @@ impl AdminHandle {
         let paused = store.read(&pause::key()).await?;
         Ok(Standing {
             paused: paused.as_deref().map(Paused::decode).transpose()?,
-            books: self.books.borrow().clone(),
+            reconciliation: self.reconciliation.borrow().clone(),
         })
     }
 
-    /// From now on no fill is begun; refunds go on, and what was begun is finished.
+    /// Pauses fills: none is begun from now on. Refunds go on, and fills that were begun are finished.
     pub async fn pause(&self, why: &str) -> Result<(), AdminError> {
         let paused = Paused {
             why: why.to_owned(),
@@ -116,7 +117,7 @@ impl AdminHandle {
         Ok(())
     }
 
-    /// Whether it was paused.
+    /// Lets fills go on; whether they were paused.
     pub async fn resume(&self) -> Result<bool, AdminError> {
         let store = self.requests.store();
         let was = store.read(&pause::key()).await?.is_some();
@@ -166,7 +167,7 @@ impl AdminHandle {
         Ok(found)
     }
 
-    /// The solver decides about a parked deposit anew: gives it back if that can be attested.
+    /// Has the solver decide about a parked deposit anew: it gives the deposit back if that can be attested.
     pub async fn release(&self, deposit: B256) -> Result<(), AdminError> {
         let (key, value) = self.row(rows::PARKED, deposit).await?;
         let (request, _) = rows::parked::ids(&key)?;
@@ -177,7 +178,7 @@ impl AdminHandle {
             .delete(key)
             .put(rows::open::key(&request), rows::open::encode(now, &deposit));
         let batch = match found {
-            // The index parked it: the solver has not decided anything.
+            // The index parked the deposit: the solver has not decided anything.
             None => batch.expect(row, Expect::Absent),
             Some(found) => {
                 let next = claim::release(&Claim::decode(&found)?, deposit);
@@ -199,14 +200,14 @@ impl AdminHandle {
         self.refused(recorded.map(drop))
     }
 
-    /// The operator has dealt with a parked deposit: it stands in no list any more.
+    /// Removes a parked deposit, with which the operator has dealt, from the list.
     pub async fn dismiss(&self, deposit: B256) -> Result<(), AdminError> {
         let (key, value) = self.row(rows::PARKED, deposit).await?;
         tracing::warn!(%deposit, "a parked deposit is dismissed");
         self.replace(key, value, None).await
     }
 
-    /// The oracle is asked about a payment at once.
+    /// Has the settler ask the oracle about a payment at once.
     pub async fn retry(&self, deposit: B256) -> Result<(), AdminError> {
         let (key, value) = self.row(rows::SETTLEMENT, deposit).await?;
         let mut row = Settlement::decode(&value)?;
@@ -214,7 +215,7 @@ impl AdminHandle {
         self.replace(key, value, Some(row.encode()?)).await
     }
 
-    /// The operator writes a payment off: it is not asked about any more.
+    /// Writes a payment off: the settler does not ask about it any more.
     pub async fn write_off(&self, deposit: B256) -> Result<(), AdminError> {
         let (key, value) = self.row(rows::SETTLEMENT, deposit).await?;
         let row = Settlement::decode(&value)?;
@@ -280,8 +281,7 @@ impl AdminHandle {
     }
 }
 
-/// Takes back how `deposit` ended. Why the order's own deposits are not given back is what the others of
-/// them say.
+/// Removes the ending of `deposit`. The request's refund failure is then what its other paying deposits ended with.
 fn forget(order: &Request, facts: &mut Facts, deposit: B256) {
     facts.endings.retain(|ending| ending.deposit != deposit);
     let pays = |id: B256| {

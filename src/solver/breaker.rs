@@ -1,15 +1,13 @@
-//! Orders that cost the solver more than they paid are not tried for long: a breaker for each depositor, for each
-//! thing that is called, and for each chain and API key (or none), which only what runs somebody's code waits
-//! for. Pure.
+//! The breaker: stops orders that cost the solver more than they paid. It adds up losses by depositor, by what is
+//! called, and by chain and API key (or none). The last holds only orders that run code of others. Pure.
 //!
-//! Of what fails only what nobody paid for counts, so that nobody can hold up others with failures that he
-//! pays for himself. What is on its way to somebody's account may besides have so much at stake at a time, until
-//! it has succeeded or been paid for, since all of it can fail together, and who lets it can refuse his refund.
+//! Only failures that nobody paid for count, so that nobody can hold up others with failures that he pays for himself.
+//! Payments under way to accounts have a limit of what is at stake besides ([`Stakes`]), since all of them can fail
+//! together, and the recipient who makes them fail can refuse the refund that would pay for it.
 //!
-//! What giving back costs counts for nothing that is to be filled. Of what is called only the same calls again
-//! count, since others call the same contract with something else, and whoever calls it can have it call
-//! anything; of accounts only one that gave the deposit, since whoever asks for a quote, or deposits, can name
-//! anybody. It starts anew with the process.
+//! Losses of refunds hold up no fills. Losses of calls count for exactly the same calls, since others call the same
+//! contract with other data. Losses of accounts count for depositors only, since a quote can name anybody. The breaker
+//! starts anew with the process.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -23,26 +21,26 @@ use crate::{
 
 /// Seconds that a loss counts.
 const WINDOW: u64 = 3_600;
-/// Losses within the window from which on nothing more is tried, in thousandths of a dollar.
+/// Losses within the window from which on the breaker is open, in thousandths of a dollar.
 const MOST_OF_DEPOSITOR: u64 = 1_000;
 const MOST_OF_CODE: u64 = 2_000;
 const MOST_OF_CHAIN: u64 = 20_000;
-/// Seconds whose losses of one key are added up: however many there are, few sums are kept.
+/// Seconds whose losses of one key are one sum, so that the number of sums is bounded.
 const SLOT: u64 = 15;
-/// Keys whose losses are remembered, besides those of chains.
+/// Keys whose losses are kept, besides those of chains.
 const MOST_KEYS: usize = 16_384;
 
-/// Whose losses are added up.
+/// What losses are added up by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Depositor(String),
-    /// On a network.
+    /// The network, and a hash of what is called there.
     Code(String, B256),
     /// A network, for the orders of an API key, or for those without one.
     Chain(String, Option<String>),
 }
 
-/// See the module.
+/// Losses of the last hour, and what is at stake.
 #[derive(Debug, Default)]
 pub struct Breaker {
     /// Unix seconds of the last loss of a slot, and thousandths of a dollar of all of it; oldest first.
@@ -51,7 +49,7 @@ pub struct Breaker {
 }
 
 impl Key {
-    /// What an order may be held up for that `deposit` pays for.
+    /// The keys of an order that `deposit` pays for.
     fn all(request: &Request, deposit: &Deposit) -> Vec<Self> {
         let network = &request.destination.network;
         let code = code(request).map(|code| Self::Code(network.clone(), code));
@@ -72,8 +70,8 @@ impl Key {
     }
 }
 
-/// What runs in the order's fill: its calls as they are, else the code of who is paid, with the authorizations that
-/// came with it. Of an exchange nothing: whoever moves its pool lets it fail, whoever is paid.
+/// A hash of what runs in the order's fill: its calls, else the recipient, with the authorizations. `None` for
+/// an exchange, since anybody who moves its pool makes it fail.
 fn code(request: &Request) -> Option<B256> {
     if request.calls.is_empty() && !request.order.output.calls.is_empty() {
         return None;
@@ -98,7 +96,7 @@ fn code(request: &Request) -> Option<B256> {
 }
 
 impl Breaker {
-    /// With what may be at stake as the market file says.
+    /// With the limits of the market file on what may be at stake.
     pub fn of(market: &Market) -> Self {
         let said = |network: &Network| Some((network.name.clone(), network.caps.at_stake?));
         let said = market.networks().iter().filter_map(said);
@@ -108,8 +106,8 @@ impl Breaker {
         }
     }
 
-    /// A fill of the order, for the deposit, cost `loss` thousandths of a dollar that nobody pays; `handed_over`:
-    /// somebody whom it gave more than a token may have let it fail. `now` in unix seconds.
+    /// Counts a failed fill that cost `loss` thousandths of a dollar which nobody pays. `handed_over`: it paid more
+    /// than a token to an account, which may have made it fail. `now` in unix seconds.
     pub fn lost(
         &mut self,
         (request, deposit): (&Request, &Deposit),
@@ -126,7 +124,7 @@ impl Breaker {
         self.add(keys, loss, now);
     }
 
-    /// Giving something of `deposit` back cost `loss` thousandths of a dollar that nobody pays.
+    /// Counts a failed payment that should give `deposit` or its excess back, likewise.
     pub fn lost_giving_back(&mut self, deposit: &Deposit, loss: u64, now: u64) {
         self.add(Key::depositor(deposit).into_iter().collect(), loss, now);
     }
@@ -156,37 +154,37 @@ impl Breaker {
         }
     }
 
-    /// Whether the order is not to be tried for `deposit` at `now` (unix seconds).
+    /// Whether the breaker holds the order that `deposit` would pay for. `now` in unix seconds.
     pub fn is_open(&self, request: &Request, deposit: &Deposit, now: u64) -> bool {
         let keys = Key::all(request, deposit);
         keys.iter().any(|key| self.is_over(key, now))
     }
 
-    /// Whether nothing is to be tried for what this depositor gives.
+    /// Whether the breaker holds all deposits of a deposit's depositor.
     pub fn bars(&self, deposit: &Deposit, now: u64) -> bool {
         Key::depositor(deposit).is_some_and(|key| self.is_over(&key, now))
     }
 
-    /// Whether what runs somebody's code waits on a chain at `now` (unix seconds), of a key's orders or of those
-    /// without one. What runs none cannot fail for its recipient's sake: strangers hold it up with nothing.
+    /// Whether the breaker holds orders that run code of others on a network: those of an API key, or those without
+    /// one. Orders that run none go on, so that strangers cannot hold them up. `now` in unix seconds.
     pub fn holds(&self, (network, key): (&str, Option<&str>), now: u64) -> bool {
         let key = Key::Chain(network.to_owned(), key.map(str::to_owned));
         self.is_over(&key, now)
     }
 
-    /// Something that may cost so much for nothing is about to be sent; `false`: not now.
+    /// Counts the stake of a payment that is about to be sent; `false`: there is no room for it.
     pub fn begin(&mut self, id: Id, stake: Stake, now: u64) -> bool {
         self.expire(now);
         self.stakes.begin(id, stake)
     }
 
-    /// Whether there is room for one more like this.
+    /// Whether there is room for a stake.
     pub fn has_room(&mut self, stake: &Stake, now: u64) -> bool {
         self.expire(now);
         self.stakes.has_room(None, stake)
     }
 
-    /// What is on its way, or has failed, as its claim says.
+    /// Counts the stake of a payment that is under way or has failed, by its claim.
     pub fn see(&mut self, id: Id, stake: Stake, now: u64) {
         self.stakes.see(id, stake, now);
         self.expire(now);
@@ -196,12 +194,12 @@ impl Breaker {
         self.stakes.known(id)
     }
 
-    /// It has succeeded, or what it cost is taken from what is given back, or it was not sent.
+    /// Removes a stake: the payment has succeeded, was never sent, or its cost is taken from what is given back.
     pub fn ended(&mut self, id: &Id) {
         self.stakes.end(id);
     }
 
-    /// What nobody has paid for in time is lost, whatever its deposit could have paid.
+    /// Counts failures as lost that nobody has paid for in time, whatever their deposit could have paid.
     fn expire(&mut self, now: u64) {
         for (stake, loss) in self.stakes.expire(now) {
             let key = match stake.pot {

@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use vm::{
-    Address, Amount, Chain, CodecError, Family, Head, ReadError, Transaction,
+    Address, Chain, CodecError, Family, Head, ReadError, SpecError, Transaction,
     trade::{
-        Account, Failover, FailoverContext, Fees, Intended, Landing, Revert, Signer, StepBuilder,
-        TradingProvider, TransactionCodec, Unfit,
+        Account, ApprovalSteps, Landing, Providers, ProvidersContext, Signer, StepBuilder,
+        TradingProvider,
     },
 };
 
@@ -25,27 +26,30 @@ const RECENT: Duration = Duration::from_secs(10);
 pub struct TradingChain {
     /// The name that orders, rows and logs use.
     pub name: String,
-    /// What transactions are signed for.
+    /// The chain's number, as transactions are signed for it.
     pub number: u64,
-    /// Blocks on top of a payment before it is told as done.
+    /// Blocks on top of a payment before it is confirmed.
     pub confirmations: u64,
     /// Unset for a chain that is not traded on (the settlement chain).
     pub market: Option<Network>,
-    pub chain: Chain,
+    /// The chain as a quorum of its providers has it.
+    pub loaded: Chain,
     pub steps: &'static dyn StepBuilder,
     pub landing: &'static dyn Landing,
+    /// `None`: nobody but its owner takes what an account has.
+    pub approvals: Option<&'static dyn ApprovalSteps>,
     pub native: Address,
-    pub providers: Failover,
+    pub providers: Providers,
     pub(super) survey: Survey,
-    /// When the newest block was made, unix seconds, and when that was asked.
+    /// The time of the newest block in unix seconds, and when the chain was asked for it.
     newest: Arc<Mutex<Option<(Instant, u64)>>>,
 }
 
-/// What a family makes calls and transactions with, and lands them.
+/// What a family makes transactions with, and lands them.
 pub(super) struct Abilities {
     pub steps: &'static dyn StepBuilder,
-    pub transactions: &'static dyn TransactionCodec,
     pub landing: &'static dyn Landing,
+    pub approvals: Option<&'static dyn ApprovalSteps>,
 }
 
 /// Why a chain cannot be traded on.
@@ -56,33 +60,44 @@ pub enum TradingChainError {
     #[error("{0}: no provider")]
     Unreachable(String),
     #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error(transparent)]
     Codec(#[from] CodecError),
 }
 
-/// The providers of a network of the market, for whoever quotes or trades there.
+/// The providers of a network of the market, for whoever quotes or trades there. So many of them must agree.
 pub fn providers(
     network: &Network,
     chain: &Chain,
-    (trades, required): (Vec<TradingProvider>, usize),
-) -> Result<Failover, TradingChainError> {
-    let (name, number) = (network.name.clone(), network.chain_id);
-    let codec = abilities(&name, chain)?.transactions;
-    let context = FailoverContext {
-        limits: network.limits.of(chain.spec.family)?,
-        name,
-        number,
-        codec,
-        required,
-    };
-    opened(context, trades)
+    trading_providers: (Vec<TradingProvider>, usize),
+) -> Result<Providers, TradingChainError> {
+    let limits = Some(network.limits.clone());
+    opened(
+        (&network.name, network.chain_id),
+        chain,
+        trading_providers,
+        limits,
+    )
 }
 
 fn opened(
-    context: FailoverContext,
-    trades: Vec<TradingProvider>,
-) -> Result<Failover, TradingChainError> {
-    let name = context.name.clone();
-    Failover::new(context, trades).ok_or(TradingChainError::Unreachable(name))
+    (name, number): (&str, u64),
+    chain: &Chain,
+    (trading_providers, required): (Vec<TradingProvider>, usize),
+    limits: Option<Map<String, Value>>,
+) -> Result<Providers, TradingChainError> {
+    let family = chain.spec.family;
+    let unsupported = || TradingChainError::Unsupported(name.to_owned());
+    let open = family.providers.ok_or_else(unsupported)?;
+    let context = ProvidersContext {
+        family,
+        name: name.to_owned(),
+        number,
+        required,
+        limits,
+    };
+    let unreachable = || TradingChainError::Unreachable(name.to_owned());
+    open(context, trading_providers)?.ok_or_else(unreachable)
 }
 
 impl TradingChain {
@@ -90,7 +105,7 @@ impl TradingChain {
     pub fn traded(
         network: &Network,
         chain: Chain,
-        providers: Failover,
+        providers: Providers,
     ) -> Result<Self, TradingChainError> {
         let abilities = abilities(&network.name, &chain)?;
         Self::made(network, chain, providers, abilities)
@@ -100,26 +115,20 @@ impl TradingChain {
     pub fn plain(
         (name, number): (&str, u64),
         chain: Chain,
-        (trades, required): (Vec<TradingProvider>, usize),
+        trading_providers: (Vec<TradingProvider>, usize),
     ) -> Result<Self, TradingChainError> {
         let abilities = abilities(name, &chain)?;
-        let context = FailoverContext {
-            name: name.to_owned(),
-            number,
-            codec: abilities.transactions,
-            limits: Default::default(),
-            required,
-        };
-        let providers = opened(context, trades)?.asking_for_bytes();
+        let providers = opened((name, number), &chain, trading_providers, None)?;
         Ok(Self {
             name: name.to_owned(),
             number,
             confirmations: 1,
             market: None,
             native: chain.spec.family.native()?,
-            chain,
+            loaded: chain,
             steps: abilities.steps,
             landing: abilities.landing,
+            approvals: abilities.approvals,
             providers,
             survey: Survey::sound(),
             newest: Arc::default(),
@@ -129,7 +138,7 @@ impl TradingChain {
     pub(super) fn made(
         network: &Network,
         chain: Chain,
-        providers: Failover,
+        providers: Providers,
         abilities: Abilities,
     ) -> Result<Self, TradingChainError> {
         Ok(Self {
@@ -138,25 +147,18 @@ impl TradingChain {
             confirmations: network.fill_confirmations,
             market: Some(network.clone()),
             native: chain.spec.family.native()?,
-            chain,
+            loaded: chain,
             steps: abilities.steps,
             landing: abilities.landing,
+            approvals: abilities.approvals,
             providers,
             survey: Survey::default(),
             newest: Arc::default(),
         })
     }
 
-    #[cfg(test)]
-    #[must_use]
-    pub fn without_market(mut self) -> Self {
-        self.market = None;
-        self.providers = self.providers.asking_for_bytes();
-        self
-    }
-
     pub fn family(&self) -> &'static Family {
-        self.chain.spec.family
+        self.loaded.spec.family
     }
 
     /// Seconds after which a deposit here is usually final.
@@ -165,10 +167,10 @@ impl TradingChain {
             .market
             .as_ref()
             .map_or(0, |market| market.block_seconds);
-        self.chain.spec.finality.usual(pace)
+        self.loaded.spec.finality.usual(pace)
     }
 
-    /// When the newest block was made that a quorum has, as it was some seconds ago. Unix seconds.
+    /// The time of the newest block that a quorum has, in unix seconds; at most some seconds old.
     pub async fn tip(&self) -> Result<u64, ReadError> {
         let newest = || self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let known = *newest();
@@ -177,7 +179,7 @@ impl TradingChain {
         {
             return Ok(time);
         }
-        let time = self.chain.reader.head().await?.block.time;
+        let time = self.loaded.reader.head().await?.block.time;
         *newest() = Some((Instant::now(), time));
         Ok(time)
     }
@@ -201,62 +203,29 @@ impl TradingChain {
         router.map(|text| self.family().address(text)).transpose()
     }
 
-    pub async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
-        self.providers.balance(owner, currency).await
-    }
-
-    pub async fn allowance(
-        &self,
-        owner: &Address,
-        spender: &Address,
-        currency: &Address,
-    ) -> Result<Amount, ReadError> {
-        self.providers.allowance(owner, spender, currency).await
-    }
-
-    pub async fn estimate(
-        &self,
-        intended: &Intended<'_>,
-    ) -> Result<Result<u64, Revert>, ReadError> {
-        self.providers.estimate(intended).await
-    }
-
-    /// Whether nodes take the transaction at all.
-    pub async fn admit(&self, intended: &Intended<'_>) -> Result<Result<(), Unfit>, ReadError> {
-        self.providers.admit(intended).await
-    }
-
-    pub async fn fees(&self) -> Result<Fees, ReadError> {
-        self.providers.fees().await
-    }
-
-    /// What the chain charges for a transaction's bytes besides gas.
-    pub async fn data_fee(&self, intended: &Intended<'_>) -> Result<Amount, ReadError> {
-        self.providers.data_fee(intended).await
-    }
-
     /// The account of a key here. No transaction is made whose unit of work costs more than `most`.
     pub fn account(&self, key: Arc<dyn Signer>, most: u128) -> Result<Account, CodecError> {
-        self.landing.open(&self.chain, &self.providers, key, most)
+        self.providers.accounts.account(&self.loaded, key, most)
     }
 
     /// A transaction as a quorum of the chain's providers has it now.
     pub async fn agreed(&self, id: &str) -> Result<(Transaction, Head), ReadError> {
-        let head = self.chain.reader.fresh_head().await?;
+        let head = self.loaded.reader.fresh_head().await?;
         let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
         let tx = self.family().tx(id, None).map_err(doubtful)?;
-        Ok((self.chain.reader.transaction(&tx, &head).await?, head))
+        Ok((self.loaded.reader.transaction(&tx, &head).await?, head))
     }
 }
 
 fn abilities(name: &str, chain: &Chain) -> Result<Abilities, TradingChainError> {
     let family = chain.spec.family;
-    let codecs = family.steps.zip(family.transactions).zip(family.landing);
-    let ((steps, transactions), landing) =
-        codecs.ok_or_else(|| TradingChainError::Unsupported(name.to_owned()))?;
+    let (steps, landing) = family
+        .steps
+        .zip(family.landing)
+        .ok_or_else(|| TradingChainError::Unsupported(name.to_owned()))?;
     Ok(Abilities {
         steps,
-        transactions,
         landing,
+        approvals: family.approvals,
     })
 }

@@ -1,6 +1,5 @@
-//! Beginning payments: which claims may follow which. Pure. Whoever asks, and however often, an order
-//! has at most one fill that may land, and a deposit at most one payment: a fill, with what exceeds
-//! the order beside it, or a refund.
+//! Beginning payments: which claims may follow which. Pure. An order has at most one fill that may land. A deposit has
+//! at most one payment: a fill, with the excess over the order beside it, or a refund.
 
 use alloy::primitives::B256;
 
@@ -60,8 +59,8 @@ pub fn excess(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
     Ok(with(claim, leg))
 }
 
-/// `claim` with deposits parked: nothing is done about them any more, or about what of them exceeds
-/// what a final fill has used.
+/// `claim` with deposits parked: the solver does nothing more about them, or about their excess where a final fill has
+/// used them.
 pub fn park(claim: &Claim, deposits: &[B256]) -> Result<Claim, ClaimError> {
     let mut next = claim.clone();
     for deposit in deposits {
@@ -84,8 +83,8 @@ pub fn release(claim: &Claim, deposit: B256) -> Claim {
     next
 }
 
-/// `claim` with a deposit that could not be given back at `now` (unix seconds): after a pause that
-/// doubles it is tried again.
+/// `claim` with a deposit that could not be given back at `now` (unix seconds). The next try comes after a pause that
+/// doubles.
 pub fn pause(claim: &Claim, deposit: B256, why: RefundFailReason, now: u64) -> Claim {
     let mut next = claim.clone();
     let known = next

@@ -1,5 +1,5 @@
-//! What the oracle will reimburse, by the oracle's own judges over what is about to be paid
-//! ([`attest::plan`](crate::attest::plan)): nothing else is paid. Pure.
+//! Whether the oracle would attest a payment that is about to be made, by the oracle's own code
+//! ([`attest::plan`](crate::attest::plan)). The solver makes no other payments. Pure.
 
 use std::sync::Arc;
 
@@ -51,23 +51,23 @@ pub struct Deposited<'a> {
     pub request: &'a Request,
     pub deposit: &'a Deposit,
     pub families: Families<'a>,
-    /// Whose word counts on the chain that is paid on.
+    /// The fill routers that count on the chain of the payment.
     pub routers: &'a FillRouters,
 }
 
-/// Seconds in which what was paid is final and settled at the hub.
+/// Seconds in which a payment becomes final and is settled at the hub.
 const SETTLED: u64 = 21_600;
 
 /// Seconds that are left for giving a deposit back after its last fill.
 const REFUNDING: u64 = 86_400;
 
-/// Until when a deposit is paid for, in unix seconds: later its depositor can take it back through the hub
-/// (any oracle says so, whatever this one knows), and nothing would be left for whoever paid.
+/// Until when a payment may rest on a deposit, in unix seconds. Later the depositor can withdraw it through the hub
+/// with any oracle's word, and nothing would be left for the solver.
 pub fn until(deposit: &Deposit) -> u64 {
     deposit.place.time.saturating_add(PATIENCE - SETTLED)
 }
 
-/// Until when the order is filled with a deposit: the day after that is for giving it back.
+/// Until when a deposit can be filled, in unix seconds: the day after that is left for giving it back.
 pub fn fill_until(deposit: &Deposit) -> u64 {
     until(deposit).saturating_sub(REFUNDING)
 }
@@ -130,7 +130,7 @@ pub fn refund(
     });
     let (at, option) = here.next().ok_or(Refusal::InvalidRefund(0))?;
     let to = refund::recipient(0, option, &message)?;
-    // It would succeed, and pay nobody.
+    // Such a refund would succeed, and pay nobody.
     if to.bytes() == terms.solver.as_slice() {
         return Err(Refusal::NoRefundRecipient(0));
     }
@@ -154,8 +154,7 @@ pub fn refund(
     })
 }
 
-/// Whether a deposit can be read as oracles read it; where the order itself cannot be, that is no
-/// deposit's.
+/// Whether oracles can read a deposit. An order that they cannot read says nothing about its deposits.
 pub fn attestable(request: &Request, deposit: &Deposit, families: Families<'_>) -> bool {
     let terms = Terms::new(&request.order, families);
     terms.map_or(true, |terms| message(&terms, deposit, families).is_ok())

@@ -2,53 +2,54 @@
 
 use vm::{
     Amount, U256,
-    trade::{Authorization, Call},
+    trade::{Draft, Work},
 };
 
-use super::{Solver, SolverError, View, account::SolverAccount, fill::GAS_ROOM};
+use super::{Solver, SolverError, View, account::SolverAccount};
 
-/// How many times what was charged for it a fill may cost: for its gas, and for its bytes, whose price is
-/// another chain's. Both move by themselves.
+/// How many times the charge a fill may cost. It holds for the fill's work and for what the chain charges besides, each
+/// by itself: the latter follows another chain's rate.
 const FOLD: u64 = 2;
 
-/// What more a fill's gas may cost, cents. Where gas costs next to nothing, its price says nothing.
+/// Cents that a fill's work may cost beyond that: where work costs next to nothing, a multiple of the charge says
+/// nothing.
 const ROOM: u64 = 10;
 
-/// Where what is above the charge comes to more than this (cents), it is dear from a quarter of the charge on:
-/// nobody is to have the solver pay half of his own calls.
+/// Cents above the charge from which on a quarter of the charge is the limit: no user can have the solver pay half of
+/// his own calls.
 const MUCH: u64 = 500;
 
-/// Usd e18.
+/// A cent in usd e18.
 const CENT: u64 = 10_000_000_000_000_000;
 
 impl Solver {
-    /// Whether the order's fill as `call` costs too much now.
+    /// Whether the order's fill costs too much now.
     pub(super) async fn is_dear(
         &self,
         view: &View,
-        lane: &SolverAccount,
-        (call, authorizations): (&Call, &[Authorization]),
+        account: &SolverAccount,
+        draft: &Draft,
     ) -> Result<bool, SolverError> {
         let (request, order) = (&view.request, view.request.order_id);
-        let fees = lane.fees().await?;
-        let price = Amount::from(fees.price());
-        let gas = Amount::from(request.fill_gas);
-        let charged = request.fill_price.saturating_mul(gas);
-        let more = price.saturating_sub(request.fill_price).saturating_mul(gas);
-        let cent = self.cent(lane, view.now / 1_000).await;
+        let rate = account.rate().await?;
+        let work = request.fill_work;
+        let charged = request.fill_rate.saturating_mul(Amount::from(work));
+        let more = rate.of(work).saturating_sub(charged);
+        let cent = self.cent(account, view.now / 1_000).await;
         let cents = |number: u64| cent.saturating_mul(U256::from(number));
         let twice = charged.saturating_mul(U256::from(FOLD - 1));
         let most = twice.saturating_add(cents(ROOM));
         if more > most.min(cents(MUCH).max(charged / U256::from(4))) {
-            tracing::warn!(%order, %price, charged = %request.fill_price, "gas is too dear now");
+            let (rate, charged) = (rate.expected(), request.fill_rate);
+            tracing::warn!(%order, rate, %charged, "gas is too dear now");
             return Ok(true);
         }
-        let asked = lane.data_fee(call, authorizations).await?;
+        let asked = account.besides(draft).await?;
         if asked.is_zero() {
             return Ok(false);
         }
-        let room = fees.of(GAS_ROOM);
-        let charged = request.fill_data.saturating_mul(Amount::from(FOLD));
+        let room = rate.of((account.chain.providers.usual)(Work::Room));
+        let charged = request.fill_besides.saturating_mul(Amount::from(FOLD));
         let most = charged.saturating_add(room);
         if asked > most {
             tracing::warn!(%order, %asked, %most, "a fill's bytes are too dear now");
@@ -56,9 +57,9 @@ impl Solver {
         Ok(asked > most)
     }
 
-    /// Wei; nothing where the native currency has no price.
-    async fn cent(&self, lane: &SolverAccount, now: u64) -> Amount {
-        let market = lane.site.market.as_ref();
+    /// A cent in the native currency's smallest unit; nothing where the native currency has no price.
+    async fn cent(&self, account: &SolverAccount, now: u64) -> Amount {
+        let market = account.chain.market.as_ref();
         let Some(native) = market.and_then(|market| market.native()) else {
             return Amount::ZERO;
         };

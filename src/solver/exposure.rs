@@ -33,7 +33,7 @@ pub struct Payment<'a> {
     pub network: &'a str,
     pub currency: &'a str,
     pub amount: Amount,
-    /// Who counts as having it, where anybody does.
+    /// Who counts as the recipient, where anybody does.
     pub user: Option<&'a str>,
 }
 
@@ -46,8 +46,8 @@ impl Exposure {
     }
 }
 
-/// Who counts as having what a fill of `request` pays. What calls do with it nobody knows, and they can name
-/// anybody: then it is who gave the deposit.
+/// Who counts as the recipient of a fill of `request`. Calls can pass the money on to anybody: with calls it is the
+/// depositor.
 fn user<'a>(request: &'a Request, deposit: Option<&'a Deposit>) -> Option<&'a str> {
     if request.calls.is_empty() {
         return Some(&request.recipient);
@@ -135,8 +135,8 @@ impl Solver {
     }
 
     fn limits(&self, payment: Payment<'_>) -> Limits {
-        let lane = self.lanes.get(payment.network);
-        let Some(market) = lane.and_then(|lane| lane.site.market.as_ref()) else {
+        let account = self.accounts.get(payment.network);
+        let Some(market) = account.and_then(|account| account.chain.market.as_ref()) else {
             return Limits::default();
         };
         let currency = market.currency(payment.currency);
@@ -149,9 +149,9 @@ impl Solver {
     }
 
     async fn outlay(&self, payment: Payment<'_>, now: u64) -> Result<Outlay, SolverError> {
-        let site = &self.lane(payment.network)?.site;
+        let chain = &self.account(payment.network)?.chain;
         let unlisted = || SolverError::Elsewhere(payment.currency.to_owned());
-        let currency = site.listed(payment.currency).ok_or_else(unlisted)?;
+        let currency = chain.listed(payment.currency).ok_or_else(unlisted)?;
         let price = self.prices.price(currency, now).await?;
         let coin = U256::from(10).checked_pow(U256::from(currency.decimals));
         let usd = coin.and_then(|coin| payment.amount.checked_mul(price.most)?.checked_div(coin));

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use alloy::primitives::B256;
-use serde_json::Value;
 use vm::{
-    Address, Amount, CodecError, OrderCall, U256,
+    Address, Amount, CodecError, OrderCall,
     protocol::text,
-    trade::{Authorization, Call, FillTerms, Intent, Payout},
+    trade::{Authorization, Fill, FillTerms, Intent, Payout, Work},
 };
 
 use super::{
@@ -15,7 +14,7 @@ use super::{
     account::{Plan, SolverAccount},
     claim,
     claimable::{self, Deposited},
-    offer::KEPT_GAS,
+    offer::kept,
 };
 use crate::{
     attest::Refusal,
@@ -26,23 +25,16 @@ use crate::{
     },
 };
 
-/// What a fill may take beyond the gas that was charged for: an eighth, and this, which is less than what
-/// one slot of a token's storage costs when it is new.
-pub(super) const GAS_ROOM: u64 = 10_000;
-
 /// A fill as it goes on chain.
 struct Payment {
-    call: Call,
+    fill: Fill,
     /// Sums per currency other than the native one.
     spends: Vec<(Address, Amount)>,
-    /// Who takes those, where it is not the solver itself.
-    spender: Option<Address>,
-    authorizations: Vec<Authorization>,
     payouts: Vec<Payout>,
     /// The router, where it goes through that.
     router: Option<Address>,
     calls: Vec<OrderCall>,
-    /// What is told of it: the first payment.
+    /// The first payment: the leg has it.
     currency: String,
     amount: Amount,
     amounts: Vec<Amount>,
@@ -60,11 +52,11 @@ impl Solver {
         if !self.is_ours(request) {
             return Err(SolverError::Elsewhere(request.order.solver.clone()));
         }
-        let lane = self.lane(&request.order.output.chain_id)?;
-        if let Some(paid) = unsound(lane, request) {
+        let account = self.account(&request.order.output.chain_id)?;
+        if let Some(paid) = unsound(account, request) {
             return Ok(paid);
         }
-        let payment = match payment(request, lane, amounts) {
+        let payment = match payment(request, account, amounts) {
             Ok(payment) => payment,
             Err(error) => {
                 let order = request.order_id;
@@ -72,38 +64,34 @@ impl Solver {
                 return Ok(Paid::Fails(FailReason::Unknown));
             }
         };
-        if let Err(refusal) = self.attested(view, lane, (&deposit, &payment)) {
+        if let Err(refusal) = self.attested(view, account, (&deposit, &payment)) {
             let order = request.order_id;
             tracing::error!(%order, %refusal, "no oracle would attest the fill");
             return Ok(Paid::Fails(FailReason::Unknown));
         }
-        if let Err(unfit) = lane.admit(&payment.call, &payment.authorizations).await? {
+        if let Err(unfit) = account.admit(&payment.fill.draft).await? {
             let order = request.order_id;
             tracing::warn!(%order, %unfit, "no node would take the fill");
             return Ok(Paid::Fails(FailReason::TransactionSubmissionFailed));
         }
-        if !self.covered(lane, request, &payment).await? {
+        if !self.covered(account, request, &payment).await? {
             return Ok(Paid::Short);
         }
-        if let Some(spender) = &payment.spender
+        if let Some(spender) = &payment.fill.spender
             && !self
-                .allowed(lane, spender, &payment.spends, view.now)
+                .approved(account, spender, &payment.spends, view.now)
                 .await?
         {
             return Ok(Paid::Later);
         }
         let repriced = view.deposit(&deposit);
         let repriced = repriced.is_some_and(|deposit| self.is_repriced(view, deposit));
-        // What is priced anew is priced with what it costs now.
-        if !repriced
-            && self
-                .is_dear(view, lane, (&payment.call, &payment.authorizations))
-                .await?
-        {
+        // An order that is priced anew is charged what its fill costs now.
+        if !repriced && self.is_dear(view, account, &payment.fill.draft).await? {
             return Ok(Paid::Dear);
         }
-        match self.units(lane, request, &payment).await? {
-            Ok(gas) => self.pay(view, lane, (payment, gas), deposit).await,
+        match self.fill_work(account, request, &payment).await? {
+            Ok(work) => self.pay(view, account, (payment, work), deposit).await,
             Err(paid) => Ok(paid),
         }
     }
@@ -112,18 +100,18 @@ impl Solver {
     fn attested(
         &self,
         view: &View,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         (deposit, payment): (&B256, &Payment),
     ) -> Result<(), Refusal> {
-        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
         let deposited = Deposited {
             request: &view.request,
             deposit: view.deposit(deposit).ok_or(Refusal::NoDeposit)?,
             families: &families,
-            routers: &lane.site.chain.spec.fill_routers,
+            routers: &account.chain.loaded.spec.fill_routers,
         };
         let attested = deposited.filled(&claimable::Payment {
-            from: &lane.owner,
+            from: &account.owner,
             by: (view.now / 1_000).saturating_add(self.patience.margin),
             router: payment.router.as_ref(),
             payouts: &payment.payouts,
@@ -132,12 +120,12 @@ impl Solver {
         self.check_signed(&view.request, attested?)
     }
 
-    /// Gas units that the fill may take; or what is to be done instead. What the user did not pay for ends
-    /// the fill, at the latest in its block. What a stranger can do to an exchange for one block is waited
-    /// out, unless the user's own calls may be the reason.
-    async fn units(
+    /// The work that the fill may take; or what happens instead. A fill that takes more than the user paid for fails.
+    /// An exchange waits instead, since a stranger can make one fail for a block; not where the user's own calls may be
+    /// the reason.
+    async fn fill_work(
         &self,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         request: &Request,
         payment: &Payment,
     ) -> Result<Result<u64, Paid>, SolverError> {
@@ -146,26 +134,25 @@ impl Solver {
             true => Paid::Reverts,
             false => Paid::Fails(FailReason::ExecutionReverted),
         };
-        let estimate = lane.bare_estimate(&payment.call, &payment.authorizations);
-        let gas = match estimate.await? {
-            Ok(gas) => gas,
+        let draft = &payment.fill.draft;
+        let work = match account.bare_work(draft).await? {
+            Ok(work) => work,
             Err(revert) => {
                 let order = request.order_id;
                 tracing::warn!(%order, reason = revert.reason, "fill would revert");
                 return Ok(Err(reverts()));
             }
         };
-        let most = most_gas(request);
-        if gas > most {
+        let most = most_work(account, request);
+        if work > most {
             return Ok(Err(match exchange {
                 true => Paid::Dear,
                 false => Paid::Fails(FailReason::QuotedGasLimitExceeded),
             }));
         }
-        let gas = gas.saturating_add(gas / 4).min(most);
-        let sent = lane.rehearse(&payment.call, &payment.authorizations, gas);
-        Ok(match sent.await? {
-            Ok(()) => Ok(gas),
+        let work = work.saturating_add(work / 4).min(most);
+        Ok(match account.simulate_with(draft, work).await? {
+            Ok(()) => Ok(work),
             Err(revert) => {
                 let order = request.order_id;
                 tracing::warn!(%order, reason = revert.reason, "fill would revert with its gas");
@@ -174,38 +161,37 @@ impl Solver {
         })
     }
 
-    /// What the chain charges for the bytes of the order's fill besides gas, in wei.
-    pub(super) async fn data_fee(
+    /// What the chain charges for the order's fill besides its work, in the native currency.
+    pub(super) async fn fill_besides(
         &self,
         request: &Request,
         amounts: &[Amount],
     ) -> Result<Amount, SolverError> {
-        let lane = self.lane(&request.order.output.chain_id)?;
-        let payment = payment(request, lane, amounts.to_vec())?;
-        lane.data_fee(&payment.call, &payment.authorizations).await
+        let account = self.account(&request.order.output.chain_id)?;
+        let payment = payment(request, account, amounts.to_vec())?;
+        account.besides(&payment.fill.draft).await
     }
 
     async fn pay(
         &self,
         view: &View,
-        lane: &SolverAccount,
-        (payment, gas): (Payment, u64),
+        account: &SolverAccount,
+        (payment, work): (Payment, u64),
         deposit: B256,
     ) -> Result<Paid, SolverError> {
         let plan = Plan {
             owner: Owner::Request(view.request.id),
             intent: Intent {
-                call: payment.call,
-                authorizations: payment.authorizations,
-                limit: gas,
+                draft: payment.fill.draft,
+                work,
                 spends: payment.spends,
             },
         };
-        if !self.stake(view, lane, &plan).await? {
+        if !self.stake(view, account, &plan).await? {
             return Ok(Paid::Held);
         }
         let now = view.now / 1_000;
-        let mut taken = match lane.take(&plan, now).await {
+        let mut taken = match account.take(&plan, now).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,
         };
@@ -214,8 +200,8 @@ impl Solver {
             purpose: Purpose::Fill,
             deposit,
             reason: None,
-            network: lane.site.name.clone(),
-            lane: lane.name.clone(),
+            network: account.chain.name.clone(),
+            lane: account.name.clone(),
             attempt: taken.id.clone(),
             currency: payment.currency,
             amount: payment.amount,
@@ -225,29 +211,30 @@ impl Solver {
             wasted: Amount::ZERO,
         };
         let next = claim::fill(&view.claim, leg)?;
-        self.begin(view, lane, taken, next).await
+        self.begin(view, account, taken, next).await
     }
 
-    /// Whether what it pays is there, gas included: an estimate without it would look like a revert, or
-    /// say nothing.
+    /// Whether the account has what the fill takes, its fee included. Otherwise its simulation would fail, or say
+    /// nothing.
     async fn covered(
         &self,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         request: &Request,
         payment: &Payment,
     ) -> Result<bool, SolverError> {
-        let fees = lane.fees().await?;
-        let gas = fees.of(most_gas(request));
-        let mut needed = payment.call.value.saturating_add(gas);
-        // Refunds and plain payments of tokens have half of what quotes keep back: several of those may have
-        // been given at once.
-        if !payment.call.value.is_zero() || payment.router.is_some() {
-            needed = needed.saturating_add(fees.of(KEPT_GAS));
+        let rate = account.rate().await?;
+        let fee = rate.of(most_work(account, request));
+        let value = payment.fill.draft.value;
+        let mut needed = value.saturating_add(fee);
+        // Fills with native currency leave half of what quotes keep back to refunds and plain payments of tokens. The
+        // other half covers several quotes that were given at once.
+        if !value.is_zero() || payment.router.is_some() {
+            needed = needed.saturating_add(rate.of(kept(account)));
         }
-        let native = (lane.site.native.clone(), needed);
+        let native = (account.chain.native.clone(), needed);
         for (currency, amount) in payment.spends.iter().chain([&native]) {
-            if lane.available(currency).await? < *amount {
-                let (network, currency) = (lane.site.name.as_str(), currency.text());
+            if account.available(currency).await? < *amount {
+                let (network, currency) = (account.chain.name.as_str(), currency.text());
                 tracing::warn!(network, currency, %amount, "too little to fill an order");
                 return Ok(false);
             }
@@ -256,31 +243,32 @@ impl Solver {
     }
 }
 
-/// What an order waits for where nothing is traded: soon after a start nobody may know yet.
-fn unsound(lane: &SolverAccount, request: &Request) -> Option<Paid> {
-    let error = lane.site.sound().err()?;
+/// What an order waits for on a network that is not traded on. Right after a start that may not be known yet.
+fn unsound(account: &SolverAccount, request: &Request) -> Option<Paid> {
+    let error = account.chain.sound().err()?;
     tracing::warn!(order = %request.order_id, %error, "order waits");
-    Some(match lane.site.is_unsure() {
+    Some(match account.chain.is_unsure() {
         true => Paid::Away,
         false => Paid::Short,
     })
 }
 
-/// Gas units that the order's fill may take.
-fn most_gas(request: &Request) -> u64 {
-    let charged = request.fill_gas;
-    charged.saturating_add(charged / 8).saturating_add(GAS_ROOM)
+/// The work that the order's fill may take: what was charged for, an eighth of that, and what any may take beyond.
+fn most_work(account: &SolverAccount, request: &Request) -> u64 {
+    let charged = request.fill_work;
+    let room = (account.chain.providers.usual)(Work::Room);
+    charged.saturating_add(charged / 8).saturating_add(room)
 }
 
 /// Payments and calls of the order in one transaction.
 fn payment(
     request: &Request,
-    lane: &SolverAccount,
+    account: &SolverAccount,
     amounts: Vec<Amount>,
 ) -> Result<Payment, CodecError> {
-    let (site, output) = (&lane.site, &request.order.output);
-    let family = site.family();
-    let payments = payments(request, lane, &amounts)?;
+    let (chain, output) = (&account.chain, &request.order.output);
+    let family = chain.family();
+    let payments = payments(request, account, &amounts)?;
     let codec = || family.orders.ok_or_else(|| CodecError("no orders".into()));
     let calls = output
         .calls
@@ -291,15 +279,20 @@ fn payment(
     let router = (!extra.is_empty())
         .then(|| codec()?.decode_extra_data(&extra))
         .transpose()?;
-    // What it does an order of before a rotation would not be attested for.
-    let same = router == site.router()?;
-    let proxy = site.proxy()?.filter(|_| same);
-    let call = site.steps.fill(&FillTerms {
-        solver: &lane.owner,
+    // An order from before a change of routers names the former one, whose proxy is not this one.
+    let same = router == chain.router()?;
+    let proxy = chain.proxy()?.filter(|_| same);
+    let authorizations = request.authorizations.iter();
+    let authorizations = authorizations
+        .map(|value| Authorization::read(value, family))
+        .collect::<Result<Vec<_>, _>>()?;
+    let fill = chain.steps.fill(&FillTerms {
+        solver: &account.owner,
         router: router.as_ref(),
         proxy: proxy.as_ref(),
         payments: &payments,
         calls: &calls,
+        authorizations: &authorizations,
         order: request.order_id,
     })?;
     let mut sums: HashMap<Address, Amount> = HashMap::new();
@@ -307,20 +300,12 @@ fn payment(
         let sum = sums.entry(payout.currency.clone()).or_default();
         *sum = sum.saturating_add(payout.amount);
     }
-    sums.remove(&site.native);
+    sums.remove(&chain.native);
     let first = payments.first();
-    let spender = proxy.filter(|proxy| *proxy == call.to);
-    let routed = spender.is_some() || router.as_ref() == Some(&call.to);
     Ok(Payment {
-        spender,
-        router: router.filter(|_| routed),
-        call,
+        router: router.filter(|_| fill.routed),
+        fill,
         spends: sums.into_iter().collect(),
-        authorizations: request
-            .authorizations
-            .iter()
-            .map(|value| authorization(value, lane))
-            .collect::<Result<_, _>>()?,
         currency: first.map_or_else(String::new, |payout| payout.currency.text().to_owned()),
         amount: first.map_or(Amount::ZERO, |payout| payout.amount),
         payouts: payments,
@@ -332,10 +317,10 @@ fn payment(
 /// Each payment of the order, with what it is paid.
 pub(super) fn payments(
     request: &Request,
-    lane: &SolverAccount,
+    account: &SolverAccount,
     amounts: &[Amount],
 ) -> Result<Vec<Payout>, CodecError> {
-    let family = lane.site.family();
+    let family = account.chain.family();
     let payments = &request.order.output.payments;
     if payments.len() != amounts.len() {
         return Err(CodecError("an amount for each payment".into()));
@@ -362,28 +347,4 @@ pub(super) fn quoted(request: &Request) -> Result<Vec<Amount>, CodecError> {
             Ok(expected.max(text::number(&payment.minimum_amount)?))
         })
         .collect()
-}
-
-/// An entry of `authorizationList`: numbers as JSON numbers or as decimal or hex texts.
-fn authorization(value: &Value, lane: &SolverAccount) -> Result<Authorization, CodecError> {
-    let wrong = |field: &str| CodecError(format!("authorizationList: {field} is no number"));
-    let number = |field: &str| -> Result<U256, CodecError> {
-        match value.get(field) {
-            Some(Value::Number(number)) => {
-                number.as_u64().map(U256::from).ok_or_else(|| wrong(field))
-            }
-            Some(Value::String(number)) => text::number(number),
-            _ => Err(wrong(field)),
-        }
-    };
-    let small = |field: &str| u64::try_from(number(field)?).map_err(|_| wrong(field));
-    let address = value.get("address").and_then(Value::as_str);
-    Ok(Authorization {
-        chain_id: small("chainId")?,
-        address: lane.site.family().address(address.unwrap_or_default())?,
-        nonce: small("nonce")?,
-        y_parity: u8::try_from(small("yParity")?).map_err(|_| wrong("yParity"))?,
-        r: number("r")?.into(),
-        s: number("s")?.into(),
-    })
 }

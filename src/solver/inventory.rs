@@ -7,33 +7,34 @@ use vm::{Address, Amount};
 use super::{SolverError, account::SolverAccount, chain::TradingChain};
 use crate::store::{
     Batch, Store,
-    rows::{attempt::Attempt, reservation},
+    rows::{attempt, reservation},
 };
 
 /// Rows read at once.
 const PAGE: usize = 256;
 
-/// What a lane's account has of a currency that no transaction on its way will take.
+/// What an account has of a currency that no transaction on its way will take.
 pub async fn available(
     store: &Arc<dyn Store>,
-    lane: &SolverAccount,
+    account: &SolverAccount,
     currency: &Address,
 ) -> Result<Amount, SolverError> {
-    // Reserved before the balance is read: what lands in between counts twice, never not at all.
-    let reserved = reserved(store, &lane.name, currency).await?;
-    let balance = lane.site.balance(&lane.owner, currency).await?;
+    // Reservations are read before the balance: a payment that lands in between counts twice, never not at all.
+    let reserved = reserved(store, &account.name, currency).await?;
+    let wallet = &account.chain.providers.wallet;
+    let balance = wallet.balance(&account.owner, currency).await?;
     Ok(balance.saturating_sub(reserved))
 }
 
-/// What transactions on their way will take of a currency.
+/// What an account's transactions on their way will take of a currency. `name`: what the account's rows are called.
 pub async fn reserved(
     store: &Arc<dyn Store>,
-    lane: &str,
+    name: &str,
     currency: &Address,
 ) -> Result<Amount, SolverError> {
     let (mut total, mut after) = (Amount::ZERO, None);
     loop {
-        let range = reservation::range(lane, currency.bytes(), after.as_ref(), PAGE);
+        let range = reservation::range(name, currency.bytes(), after.as_ref(), PAGE);
         let rows = store.scan(range).await?;
         for (_, amount) in &rows {
             total = total.saturating_add(reservation::decode(amount)?);
@@ -47,10 +48,10 @@ pub async fn reserved(
 
 /// What an attempt may take, the native currency first.
 pub fn needs(
-    site: &TradingChain,
-    attempt: &Attempt,
+    chain: &TradingChain,
+    attempt: &attempt::Attempt,
 ) -> Result<Vec<(Address, Amount)>, SolverError> {
-    let family = site.family();
+    let family = chain.family();
     let needs = attempt.spends.iter();
     let needs = needs.map(|(currency, amount)| Ok((family.address(currency)?, *amount)));
     needs.collect()
@@ -59,12 +60,12 @@ pub fn needs(
 /// Adds an attempt's reservations to a commit.
 pub fn reserve(
     mut batch: Batch,
-    lane: &SolverAccount,
-    attempt: &Attempt,
+    account: &SolverAccount,
+    attempt: &attempt::Attempt,
     id: &[u8],
 ) -> Result<Batch, SolverError> {
-    for (currency, amount) in needs(&lane.site, attempt)? {
-        let key = reservation::key(&lane.name, currency.bytes(), id);
+    for (currency, amount) in needs(&account.chain, attempt)? {
+        let key = reservation::key(&account.name, currency.bytes(), id);
         batch = batch.put(key, reservation::encode(amount));
     }
     Ok(batch)
@@ -73,12 +74,12 @@ pub fn reserve(
 /// Adds to a commit that an attempt takes nothing any more.
 pub fn release(
     mut batch: Batch,
-    lane: &SolverAccount,
-    attempt: &Attempt,
+    account: &SolverAccount,
+    attempt: &attempt::Attempt,
     id: &[u8],
 ) -> Result<Batch, SolverError> {
-    for (currency, _) in needs(&lane.site, attempt)? {
-        batch = batch.delete(reservation::key(&lane.name, currency.bytes(), id));
+    for (currency, _) in needs(&account.chain, attempt)? {
+        batch = batch.delete(reservation::key(&account.name, currency.bytes(), id));
     }
     Ok(batch)
 }

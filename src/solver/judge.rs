@@ -1,10 +1,10 @@
-//! What to do next for a request. Pure: the whole table in one place.
+//! What to do next for a request. Pure: all decisions are made here.
 //!
 //! The claim is the authority on what has been begun, the facts on what has been deposited. The user's own
 //! first final deposit that matches decides the order: it is filled, or the order fails and it goes back.
-//! Without one the first of others' that can be paid for is filled; for those no order fails.
-//! Every other deposit ends by itself, beside it: given back where the oracle will attest that and it
-//! is worth it, else parked. None holds up another.
+//! Without one, the first deposit of somebody else's that can be paid for is filled; no order fails for those. Every
+//! other deposit is given back where the oracle will attest that and it is worth a transaction, else parked. No deposit
+//! holds up another.
 
 pub mod excess;
 mod refund;
@@ -33,26 +33,26 @@ pub const FORCE_REFUND: &str = "debug-force-refund";
 /// Seconds for which an order waits whose deposit came in time, while a network or the market is away. Its
 /// price has ceased to hold long before.
 const AWAY: u64 = 86_400;
-/// Others' deposits that are asked about at one look: each may cost as much as the first.
+/// Deposits of others for which one look works out an offer: each may cost as much as the first.
 const CANDIDATES: usize = 4;
 
-/// How the solver goes about orders. Seconds.
+/// How long the solver waits, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// A deadline this near counts as passed: the payment has to be in a block before it.
     pub margin: u64,
     /// How long an order waits for funds once it could be decided, and for how long its price holds then.
     pub funds: u64,
-    /// Whoever asks without a key may have the refund path: not in production.
+    /// Callers without a key may ask for the refund path: not in production.
     pub forced_by_all: bool,
 }
 
 /// What a deposit, or what exceeds an order, is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worth {
-    /// Nobody knows: it is no currency of the market.
+    /// It is no currency of the market, and has no price.
     Unknown,
-    /// Less than giving it back could ever cost.
+    /// It is worth less than giving it back could ever cost.
     Dust,
     Something,
 }
@@ -63,7 +63,7 @@ pub enum Worth {
 pub enum Offer {
     /// To pay these amounts, one for each payment of the order's output.
     Pay(Vec<U256>),
-    /// Nothing yet: it has too little.
+    /// Nothing yet: the solver has too little.
     Short,
     /// Nothing yet: the operator, a breaker or a limit holds fills.
     Held,
@@ -79,7 +79,7 @@ pub enum Offer {
     Refuse(FailReason),
 }
 
-/// Everything that the decision rests on.
+/// Everything that a decision depends on.
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
     pub request: &'a Request,
@@ -88,9 +88,9 @@ pub struct Case<'a> {
     /// Unix seconds.
     pub now: u64,
     pub patience: Patience,
-    /// By onchain id; what is not there is not known now.
+    /// By onchain id; a deposit that is missing has no known worth now.
     pub worths: &'a HashMap<B256, Worth>,
-    /// Deposits of strangers of whom nothing is taken now.
+    /// Deposits of others whose depositors the breaker bars now.
     pub barred: &'a HashSet<B256>,
     pub families: Families<'a>,
 }
@@ -158,7 +158,7 @@ pub fn plan(case: &Case<'_>) -> Plan {
     if unsettled(case) {
         plan.next = Next::Wait;
     }
-    // Nobody is paid; what is deposited all the same the index lists once it is final.
+    // The solver pays nobody. The index lists deposits that are made all the same once they are final.
     if case.request.execution == Execution::User {
         return plan;
     }
@@ -197,8 +197,8 @@ pub fn plan(case: &Case<'_>) -> Plan {
     plan
 }
 
-/// What becomes of the deposit that decides the order, by what the solver would do. It waits from the
-/// first look on that could decide: how long its chain took is nobody's.
+/// What becomes of the deposit that decides the order, by what the solver would do. The wait counts from the first look
+/// that could decide: how long the chain took does not count.
 pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
     let since = claim::since(case.claim, deposit);
     let waited = since.map(|since| case.now.saturating_sub(since));
@@ -226,11 +226,11 @@ fn verdict(case: &Case<'_>, deposit: &Deposit, deciding: &[B256]) -> Verdict {
     let fill = case.claim.legs.iter().find(|leg| is_live_fill(leg));
     let failure = case.claim.failure.or(case.facts.failure);
     match (fill, failure) {
-        // Whether it is one too many is not known yet.
+        // It is not known yet whether this deposit is one too many.
         (Some(fill), _) if fill.stage == Stage::Open => Verdict::Wait,
         (Some(_), _) => refund::verdict(case, deposit, FailReason::DoubleSpend),
         (None, Some(reason)) => refund::verdict(case, deposit, reason),
-        // It ends by itself: whoever gave it decides no order of somebody else's.
+        // This deposit ends by itself: its depositor decides no order of somebody else's.
         (None, None) if !is_attestable(case, deposit) => {
             refund::verdict(case, deposit, FailReason::Unknown)
         }
@@ -242,7 +242,8 @@ fn verdict(case: &Case<'_>, deposit: &Deposit, deciding: &[B256]) -> Verdict {
     }
 }
 
-/// The deposit could fill the order: nothing but an offer speaks against it.
+/// What becomes of a deposit that matches the order, before any offer is worked out: it funds the order, or the order
+/// fails.
 fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
     let passed = |deadline: u64| deadline <= case.now.saturating_add(case.patience.margin);
     let request = case.request;
@@ -278,8 +279,8 @@ fn deciding(case: &Case<'_>) -> Vec<B256> {
     own.map_or_else(|| ids.collect(), |own| vec![own.onchain_id])
 }
 
-/// Why a deposit that the user did not give ends by itself, so that who gave it fails nobody else's order: nothing
-/// is taken of its depositor, or the order is not filled for it.
+/// Why a deposit that the user did not give ends by itself, so that its depositor cannot fail somebody else's order:
+/// the breaker bars the depositor, or the order is not filled for the deposit.
 pub fn refused(claim: &Claim, barred: &HashSet<B256>, deposit: &Deposit) -> Option<FailReason> {
     let id = &deposit.onchain_id;
     let known = claim.refused.iter().find(|one| one.deposit == *id);
@@ -294,7 +295,7 @@ fn is_attestable(case: &Case<'_>, deposit: &Deposit) -> bool {
     claimable::attestable(case.request, deposit, case.families)
 }
 
-/// Whether something is still to be seen on a chain.
+/// Whether a payment or a deposit is not final yet.
 pub(super) fn unsettled(case: &Case<'_>) -> bool {
     let moving = |leg: &Leg| matches!(leg.stage, Stage::Open | Stage::Confirmed);
     let early = |deposit: &Deposit| deposit.standing == Standing::Included;
@@ -306,7 +307,7 @@ fn finals(facts: &Facts) -> impl Iterator<Item = &Deposit> {
     facts.deposits.iter().filter(is)
 }
 
-/// Whether nothing was done with a deposit, or nothing that can still pay.
+/// Whether a deposit has no payment that has paid or may still.
 pub fn is_unused(claim: &Claim, deposit: &Deposit) -> bool {
     let uses = |leg: &Leg| {
         leg.deposit == deposit.onchain_id

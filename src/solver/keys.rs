@@ -1,8 +1,8 @@
 //! The solver's keys: the one that promises now, and those that it promised with before.
 //!
-//! What was promised with a former key is kept with the present one's money: fills count for whoever
-//! sends them, the hub pays whom the order names, and a claim about anything else carries the former
-//! key's signature. So a former account needs no money but for what it was paying when it was followed.
+//! The present key's accounts pay what a former key promised: a fill counts whoever sends it, the hub pays the solver
+//! whom the order names, and a claim carries the former key's signature where oracles ask for it. A former account
+//! needs money only for the payments that it had under way.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     store::rows::{claim::Leg, settlement::Settlement},
 };
 
-/// See the module.
+/// The secp256k1 keys that the solver promises orders with, or has promised with. Clones share them.
 #[derive(Clone)]
 pub struct Keys {
     pub current: Arc<dyn Signer>,
@@ -42,8 +42,8 @@ impl Keys {
         self.of(self.family, solver).is_some()
     }
 
-    /// The signature that a claim about an order of ours carries: oracles ask for it where the deposit
-    /// falls short of the order, and where another account than the order's solver gave it back.
+    /// The signature of the order's solver for a claim. Oracles ask for it where the deposit falls short of the order,
+    /// and where another account than the order's solver gave it back.
     pub async fn vouched(
         &self,
         family: &Family,
@@ -69,10 +69,12 @@ impl Solver {
         self.keys.own(&request.order.solver)
     }
 
-    /// The lane that a payment is an attempt of.
-    pub(super) fn lane_of(&self, leg: &Leg) -> Result<&Arc<SolverAccount>, SolverError> {
-        let lanes = self.lanes.values().chain(&self.former);
-        let found = lanes.into_iter().find(|lane| lane.name == leg.lane);
+    /// The account that made a payment.
+    pub(super) fn account_of(&self, leg: &Leg) -> Result<&Arc<SolverAccount>, SolverError> {
+        let accounts = self.accounts.values().chain(&self.former);
+        let found = accounts
+            .into_iter()
+            .find(|account| account.name == leg.lane);
         found.ok_or_else(|| SolverError::Elsewhere(leg.lane.clone()))
     }
 }

@@ -1,13 +1,10 @@
 //! Orders whose deposits came after the time that their price held for.
 
 use async_trait::async_trait;
-use vm::Amount;
+use vm::{Amount, protocol::limits::SETTLEMENT_TOGETHER};
 
 use super::{Solver, View, claim, judge::Offer};
-use crate::{
-    price::settlement::TOGETHER,
-    request::{Request, fact::Deposit, reason::FailReason},
-};
+use crate::request::{Request, fact::Deposit, reason::FailReason};
 
 /// What an order whose deposit came late is worth now. Never more than was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,24 +17,24 @@ pub enum Repriced {
     Nothing,
 }
 
-/// It cannot be said now what the order is worth.
+/// Why an order has no price now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the order has no price now: {0}")]
 pub struct Unpriced(pub String);
 
-/// What an order costs besides.
+/// What an order costs besides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burden {
-    /// Wei that the destination charges for the fill's bytes.
+    /// What the destination charges for the fill besides its work, in the native currency.
     pub data: Amount,
-    /// Deposits in the transaction of its own one, which are settled with it.
+    /// Deposits in the transaction of the order's deposit: they are settled together.
     pub together: u32,
 }
 
 /// Prices orders anew.
 #[async_trait]
 pub trait Repricing: Send + Sync {
-    /// By what market and gas say at `now` (unix seconds).
+    /// By what market and fees say at `now` (unix seconds).
     async fn reprice(
         &self,
         request: &Request,
@@ -47,7 +44,7 @@ pub trait Repricing: Send + Sync {
 }
 
 impl Solver {
-    /// What an order gets now that was quoted `amounts`, and whose deposit is one of so many.
+    /// The offer of now for an order that was quoted `amounts`. `together`: deposits in the transaction of its own.
     pub(super) async fn reprice(
         &self,
         (request, together): (&Request, u32),
@@ -56,7 +53,7 @@ impl Solver {
     ) -> Offer {
         let order = request.order_id;
         let repriced = async {
-            let data = self.data_fee(request, &amounts).await;
+            let data = self.fill_besides(request, &amounts).await;
             let data = data.map_err(|error| Unpriced(error.to_string()))?;
             let burden = Burden { data, together };
             self.repricing.reprice(request, burden, now).await
@@ -77,19 +74,19 @@ impl Solver {
 }
 
 impl Solver {
-    /// Whether the order's price does not hold: its deposit came too late, or came in time and waits, for
-    /// whatever reason (else who can make his own fill fail chooses among prices), or so many others came with
-    /// it that its settlement is dearer.
+    /// Whether the order's price does not hold any more. Its deposit came too late, or came in time and has waited,
+    /// whatever for (a user who can make his own fill fail could choose among prices otherwise), or came with so many
+    /// others that its settlement is dearer.
     pub(super) fn is_repriced(&self, view: &View, deposit: &Deposit) -> bool {
-        let crowded = deposit.together > TOGETHER;
+        let crowded = deposit.together > SETTLEMENT_TOGETHER;
         is_late(&view.request, deposit) || crowded || self.has_lapsed(view, deposit)
     }
 
     /// Whether an honest deposit, however long its chain took, would have been paid for by now.
     fn has_lapsed(&self, view: &View, deposit: &Deposit) -> bool {
         let (now, patience) = (view.now / 1_000, self.patience.funds);
-        let lane = self.lanes.get(&deposit.network);
-        let finality = lane.map_or(0, |lane| lane.site.finality());
+        let account = self.accounts.get(&deposit.network);
+        let finality = account.map_or(0, |account| account.chain.finality());
         let most = finality.saturating_mul(2).saturating_add(patience);
         let since = claim::since(&view.claim, &deposit.onchain_id);
         let waited = since.map_or(0, |since| now.saturating_sub(since));

@@ -1,14 +1,13 @@
 //! The built-in solver: fills orders whose deposits are final, gives back what it cannot fill, and
 //! has its work settled at the hub.
 //!
-//! [`Solver::advance`] looks at one request and does the next thing; [`judge`] decides, everything
-//! else carries out. It may be called by anybody, as often as they like, and die at any point: what
-//! was begun stands in the claim's row and in its attempt's, and is found there.
+//! [`Solver::advance`] looks at one request and does the next thing; [`judge`] decides, everything else carries out.
+//! Calls may repeat, and the process may die at any point: the rows of the claim and of its attempts say what was
+//! begun, and the next call goes on from them.
 
 pub mod account;
 pub mod admin;
-mod allowance;
-pub mod books;
+mod approval;
 pub mod breaker;
 pub mod chain;
 pub mod claim;
@@ -22,6 +21,7 @@ pub mod keys;
 pub mod late;
 mod offer;
 mod park;
+pub mod reconciliation;
 mod refund;
 pub mod settle;
 mod stake;
@@ -49,19 +49,19 @@ use vm::{
 
 use self::{
     account::SolverAccount,
-    books::Books,
     breaker::Breaker,
     claim::ClaimError,
     exposure::Exposure,
     judge::{Next, Patience, Step},
     keys::Keys,
     late::Repricing,
+    reconciliation::Reconciliation,
     view::View,
 };
 use crate::{
     price::{PriceError, PriceSource, SettlementPrice},
     request::{
-        fact::{Attempt, Facts, Purpose, State},
+        fact::{self, Facts, Purpose, State},
         reason::{FailReason, RefundFailReason},
     },
     store::{
@@ -74,10 +74,10 @@ use crate::{
     },
 };
 
-/// More steps than any request takes at one look.
+/// Steps that one look at a request takes at most.
 const MOST_STEPS: usize = 16;
 
-/// Why nothing could be done now. None of it is final: it is tried again.
+/// Why nothing could be done now. The worker tries again after any of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SolverError {
     #[error(transparent)]
@@ -96,8 +96,8 @@ pub enum SolverError {
     Claim(#[from] ClaimError),
     #[error(transparent)]
     Price(#[from] PriceError),
-    /// Another holder has the lane, or another commit came first.
-    #[error("the lane has another holder, or changed meanwhile")]
+    /// Another process holds the account, or another commit came first.
+    #[error("the account has another holder, or changed meanwhile")]
     Fenced,
     #[error("{network}: {available} of {currency} are available, {needed} are needed")]
     Short {
@@ -109,12 +109,12 @@ pub enum SolverError {
     /// The chain counts more of the account's transactions than anybody here has made.
     #[error("{network}: {jump}: intentd lane heal {network}")]
     Jumped { network: String, jump: Jump },
-    /// The market file is not what the chain says, or nobody knows yet.
+    /// The market file does not match the chain, or no quorum has answered yet.
     #[error("{network}: nothing is traded: {why}")]
     Unsound { network: String, why: String },
     #[error("{0}: no block for {1} seconds; nothing is quoted there until the next one")]
     Stalled(String, u64),
-    #[error("{0}: gas costs more than the operator's limit")]
+    #[error("{0}: inclusion costs more than the operator's limit")]
     Dear(String),
     #[error("{0}: enough is being given back to who may refuse it: this waits for its turn")]
     Crowded(String),
@@ -125,9 +125,9 @@ pub enum SolverError {
 /// The solver: its accounts, its keys, and what limits it.
 pub struct Solver {
     pub requests: Requests,
-    /// By the network's name; one per chain number.
-    pub lanes: HashMap<String, Arc<SolverAccount>>,
-    /// Of accounts that the solver had before, where they did anything: nothing new is paid from them.
+    /// The solver's accounts by the network's name; one per chain number.
+    pub accounts: HashMap<String, Arc<SolverAccount>>,
+    /// Accounts of former keys that did anything. The solver begins no payment from them.
     pub former: Vec<Arc<SolverAccount>>,
     pub keys: Keys,
     pub prices: Arc<dyn PriceSource>,
@@ -135,11 +135,11 @@ pub struct Solver {
     pub repricing: Arc<dyn Repricing>,
     pub exposure: Arc<Exposure>,
     pub patience: Patience,
-    /// Dollars that may be paid and not be owed before fills are paused.
+    /// Dollars by which payments may exceed what the hub owes before fills are paused.
     pub gap_limit: u64,
     pub breaker: Mutex<Breaker>,
     /// The newest reconciliation.
-    pub books: watch::Sender<Option<Books>>,
+    pub reconciliation: watch::Sender<Option<Reconciliation>>,
 }
 
 /// What became of an attempt to pay.
@@ -149,21 +149,21 @@ enum Paid {
     Later,
     /// The solver has too little.
     Short,
-    /// Its chain asks more for it than was charged.
+    /// The chain asks a higher fee than the user was charged.
     Dear,
-    /// Its exchange would fail at this moment.
+    /// The exchange would fail now.
     Reverts,
-    /// Too much is at stake on its chain.
+    /// Too much is at stake on the chain.
     Held,
     /// Networks, or the market, do not answer.
     Away,
-    /// As its offer says.
+    /// The offer says that the order waits.
     Waits,
-    /// It would fail: the order fails.
+    /// The payment would fail, and with it the order.
     Fails(FailReason),
-    /// Nothing would come of it now; why nothing would at all, if it stays so.
+    /// A refund is not possible now; the reason of the request if that stays so.
     NotYet(RefundFailReason),
-    /// As providers agree: it is told, and tried again all the same.
+    /// As providers agree, a refund fails: the request's record says so, and the worker tries again.
     Refused(RefundFailReason),
 }
 
@@ -177,7 +177,7 @@ impl Solver {
             self.see(&view).await;
             match self.step(&view).await {
                 Ok(Some(next)) => return Ok(next),
-                // Somebody else's commit came first: what it says is read anew.
+                // Another commit came first: the request is read anew.
                 Ok(None) | Err(SolverError::Requests(RequestsError::Refused)) => {}
                 Err(error) => return Err(error),
             }
@@ -187,38 +187,40 @@ impl Solver {
 
     /// Waits until it is known whether a network may be traded on, a few seconds after a start at most.
     pub async fn known(&self, network: &str) {
-        if let Ok(lane) = self.lane(network) {
-            lane.site.known().await;
+        if let Ok(account) = self.account(network) {
+            account.chain.known().await;
         }
     }
 
     /// Whether a network may be traded on: the solver works there, and its market file is what its
     /// providers say.
     pub fn sound(&self, network: &str) -> Result<(), SolverError> {
-        self.lane(network)?.site.sound()
+        self.account(network)?.chain.sound()
     }
 
     /// What the solver can spend of a currency: balances minus what is on its way.
     pub async fn available(&self, network: &str, currency: &str) -> Result<Amount, SolverError> {
-        let lane = self.lane(network)?;
-        lane.site.sound()?;
-        lane.available(&lane.site.family().address(currency)?).await
+        let account = self.account(network)?;
+        account.chain.sound()?;
+        account
+            .available(&account.chain.family().address(currency)?)
+            .await
     }
 
-    fn lane(&self, network: &str) -> Result<&Arc<SolverAccount>, SolverError> {
-        let found = self.lanes.get(network);
+    fn account(&self, network: &str) -> Result<&Arc<SolverAccount>, SolverError> {
+        let found = self.accounts.get(network);
         found.ok_or_else(|| SolverError::Elsewhere(network.to_owned()))
     }
 
-    /// Tracks what is on its way, then does the first thing that can be done; what is waited for if
-    /// there is none. What fails holds up nothing else of the request.
+    /// Tracks the request's payments, then takes the first step that is possible; what the request waits for if there
+    /// is none. A step that fails holds up no other one of the request.
     async fn step(&self, view: &View) -> Result<Option<Next>, SolverError> {
         let mut failure = match self.track(view).await {
             Ok(true) => return Ok(None),
             Ok(false) => None,
             Err(error) => Some(error),
         };
-        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
         let case = view.case(self.patience, &families);
         let plan = judge::plan(&case);
         let decides = |step: &Step| matches!(step, Step::Fund { .. } | Step::Fail { .. });
@@ -229,7 +231,7 @@ impl Solver {
                 Ok(true) => return Ok(None),
                 Ok(false) => {}
                 Err(error @ SolverError::Requests(RequestsError::Refused)) => return Err(error),
-                // Who waits after errors does not wait for what others deposited.
+                // An error with another's deposit does not delay the user's order.
                 Err(error) if busy && !own => {
                     let order = view.request.order_id;
                     tracing::warn!(%order, %error, "given back later");
@@ -292,19 +294,19 @@ impl Solver {
         Ok(true)
     }
 
-    /// Stores that something cannot be given back now; in the request's record too, if it is `told`.
+    /// Stores that `deposit` cannot be given back now, in the request's record too if `recorded`.
     async fn pause(
         &self,
         view: &View,
         deposit: B256,
-        (why, told): (RefundFailReason, bool),
+        (why, recorded): (RefundFailReason, bool),
     ) -> Result<bool, SolverError> {
         let next = claim::pause(&view.claim, deposit, why, view.now / 1_000);
         let order = view.request.order_id;
         tracing::warn!(%order, %deposit, ?why, "given back later");
         metrics::counter!("intentd_solver_refund_retries_total").increment(1);
         self.decide(view, Batch::new(), &next, |facts| {
-            if told {
+            if recorded {
                 view.refuse(facts, &deposit, why);
             }
         })
@@ -312,7 +314,7 @@ impl Solver {
         Ok(true)
     }
 
-    /// Nothing is left to do: until new facts come the request is not looked at.
+    /// Stores that nothing is left to do: the worker does not look at the request until new facts come.
     async fn close(&self, view: &View) -> Result<(), SolverError> {
         let key = rows::open::key(&view.request.id);
         let batch = Batch::new().delete(key);
@@ -321,17 +323,17 @@ impl Solver {
         Ok(())
     }
 
-    /// Stores a payment with its attempt and what that holds, then sends it.
+    /// Stores a payment with its attempt and the resources that it holds, then sends it.
     async fn begin(
         &self,
         view: &View,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         mut taken: account::Taken<'_>,
         next: Claim,
     ) -> Result<Paid, SolverError> {
         let mut batch = std::mem::take(&mut taken.batch);
         let (id, kept) = (taken.id.clone(), taken.attempt.clone());
-        // Who pauses the solver while this was judged is heard.
+        // The operator may have paused the solver since the decision.
         if next
             .legs
             .last()
@@ -348,8 +350,8 @@ impl Solver {
         })
         .await?;
         drop(taken);
-        // Stored is sent: whoever looks next sends it again if this fails.
-        lane.send(&id, &kept).await?;
+        // The payment is stored: the next look sends it again if this fails.
+        account.send(&id, &kept).await?;
         Ok(Paid::Sent)
     }
 
@@ -371,9 +373,12 @@ impl Solver {
 }
 
 /// The attempts that a payment's transactions are.
-fn attempts<'a>(leg: &'a Leg, kept: &'a attempt::Attempt) -> impl Iterator<Item = Attempt> + 'a {
+fn attempts<'a>(
+    leg: &'a Leg,
+    kept: &'a attempt::Attempt,
+) -> impl Iterator<Item = fact::Attempt> + 'a {
     let paying = kept.signed.iter().filter(|signed| !signed.cancels);
-    paying.map(|signed| Attempt {
+    paying.map(|signed| fact::Attempt {
         purpose: leg.purpose,
         network: leg.network.clone(),
         transaction: signed.id.clone(),

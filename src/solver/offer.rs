@@ -11,7 +11,7 @@ use super::{
     judge::{self, Funding, Offer},
     late,
 };
-use vm::Amount;
+use vm::{Amount, trade::Work};
 
 use crate::{
     request::reason::FailReason,
@@ -26,42 +26,39 @@ use crate::{
     },
 };
 
-/// Gas units of the native currency that only refunds and plain payments of tokens use: of fifty payments.
-/// Without them nothing else could be paid, and nothing given back. Twice as much is never promised: gas may
-/// become dearer until what was promised is paid.
-pub(super) const KEPT_GAS: u64 = 50 * 100_000;
+/// Payments for whose work native currency is kept.
+const KEPT: u64 = 50;
 
 impl Solver {
-    /// What the solver can promise of a currency: what it can spend, less what it needs itself.
+    /// What the solver can promise of a currency: what it can spend, less the native currency that it keeps for fees.
     pub async fn sellable(&self, network: &str, currency: &str) -> Result<Amount, SolverError> {
         let available = self.available(network, currency).await?;
-        let lane = self.lane(network)?;
-        if lane.site.family().address(currency)? != lane.site.native {
+        let account = self.account(network)?;
+        if account.chain.family().address(currency)? != account.chain.native {
             return Ok(available);
         }
-        Ok(available.saturating_sub(unpromised(lane).await?))
+        Ok(available.saturating_sub(unpromised(account).await?))
     }
 
-    /// Whether a fill that takes so much of the native currency, gas included, could be paid now.
+    /// Whether a fill that takes so much of the native currency, its fee included, could be paid now.
     pub async fn affords(&self, network: &str, needed: Amount) -> Result<bool, SolverError> {
-        let lane = self.lane(network)?;
-        let available = lane.available(&lane.site.native).await?;
-        Ok(available.saturating_sub(unpromised(lane).await?) >= needed)
+        let account = self.account(network)?;
+        let available = account.available(&account.chain.native).await?;
+        Ok(available.saturating_sub(unpromised(account).await?) >= needed)
     }
 
-    /// Whether a network has made a block within `most` seconds before `now` (unix seconds), as a quorum sees
-    /// it. What is quoted while it stands is deposited nobody knows when, in blocks that may be dated back.
+    /// Whether a network has made a block within `most` seconds before `now` (unix seconds), as a quorum sees it. While
+    /// a chain stands still, nobody knows when a deposit will be made, and its block may be dated back.
     pub async fn moves(&self, network: &str, most: u64, now: u64) -> Result<(), SolverError> {
-        let site = &self.lane(network)?.site;
-        match now.saturating_sub(site.tip().await?) {
+        let chain = &self.account(network)?.chain;
+        match now.saturating_sub(chain.tip().await?) {
             age if age > most => Err(SolverError::Stalled(network.to_owned(), age)),
             _ => Ok(()),
         }
     }
 
-    /// What is paid for `deposit`, which matches the order and is final, at this moment; or why
-    /// nothing is. Whatever a price, gas or the solver's own state has to say about it is said here,
-    /// before the decision.
+    /// What the solver pays now for `deposit`, which matches the order and is final; or why it pays nothing. Everything
+    /// that depends on prices, fees and the solver's own state is worked out here, before the decision.
     pub(super) async fn offer(&self, view: &View, deposit: &B256) -> Result<Offer, SolverError> {
         if self.paused().await?.is_some() {
             return Ok(Offer::Held);
@@ -94,14 +91,14 @@ impl Solver {
         Ok(offer)
     }
 
-    /// Fills the order, or fails it, as the offer of now says. What is not paid counts for no limit, however
-    /// long it waits.
+    /// Fills the order, or fails it, as the offer of now says. An order that is not paid counts for no limit while it
+    /// waits.
     pub(super) async fn fund(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {
         let done = match self.try_fund(view, deposit).await {
             Ok(Paid::Sent) => return Ok(true),
             Ok(paid) => self.put_off(view, deposit, paid).await,
             Err(error @ SolverError::Requests(RequestsError::Refused)) => Err(error),
-            // Whatever it is: an order has its end.
+            // Whatever the error is, the order ends once it has waited for long enough.
             Err(error) => match self.put_off(view, deposit, Paid::Away).await {
                 Ok(false) => Err(error),
                 done => done,
@@ -113,7 +110,7 @@ impl Solver {
         done
     }
 
-    /// The order is not paid after all: it counts for no limit, and nothing of it is at stake.
+    /// Takes an order that is not paid after all out of the limits and the stakes.
     pub(super) fn give_up(&self, request: &B256) {
         self.exposure.leave(request);
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,8 +126,8 @@ impl Solver {
         }
     }
 
-    /// Fails the order, or refuses the deposit, where it has waited for long enough, and stores since when it waits;
-    /// whether anything changed.
+    /// Fails the order, or refuses the deposit, where it has waited for long enough; else stores since when it waits.
+    /// Whether anything changed.
     async fn put_off(&self, view: &View, deposit: B256, paid: Paid) -> Result<bool, SolverError> {
         let offer = match paid {
             Paid::Sent => return Ok(true),
@@ -150,7 +147,7 @@ impl Solver {
     }
 
     fn judged(&self, view: &View, deposit: &B256, offer: &Offer) -> Funding {
-        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
         judge::fund(&view.case(self.patience, &families), deposit, offer)
     }
 
@@ -162,7 +159,7 @@ impl Solver {
         Ok(true)
     }
 
-    /// Whether nothing was begun that `view` does not know: a commit may have come through without a word.
+    /// Whether `view` has all payments that were begun. A commit that failed by its answer may have been applied.
     async fn is_unchanged(&self, view: &View) -> bool {
         let key = rows::claim::key(&view.request.id);
         let row = self.requests.store().read(&key).await;
@@ -174,14 +171,21 @@ impl Solver {
         }
     }
 
-    /// Whether fills are held, and why.
+    /// Why fills are paused; `None` where they are not.
     pub async fn paused(&self) -> Result<Option<Paused>, SolverError> {
         let row = self.requests.store().read(&pause::key()).await?;
         Ok(row.as_deref().map(Paused::decode).transpose()?)
     }
 }
 
-async fn unpromised(lane: &SolverAccount) -> Result<Amount, SolverError> {
-    let fees = lane.fees().await?;
-    Ok(fees.of(KEPT_GAS.saturating_mul(2)))
+/// The work for which an account keeps native currency. Only refunds and plain payments of tokens use what is kept:
+/// without it they could not be paid for.
+pub(super) fn kept(account: &SolverAccount) -> u64 {
+    (account.chain.providers.usual)(Work::Kept).saturating_mul(KEPT)
+}
+
+/// What the solver never promises: twice as much as is kept, since work may become dearer until a promise is paid.
+async fn unpromised(account: &SolverAccount) -> Result<Amount, SolverError> {
+    let rate = account.rate().await?;
+    Ok(rate.of(kept(account).saturating_mul(2)))
 }

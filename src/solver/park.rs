@@ -1,4 +1,4 @@
-//! Leaving deposits to the operator: listed with their reasons, and told in the request's record.
+//! Parking deposits for the operator: they are listed with their reasons, and recorded with their request.
 
 use vm::spelled_alike;
 
@@ -33,7 +33,7 @@ impl Solver {
         }
         self.decide(view, batch, &next, |facts| {
             for one in &parking {
-                tell(view, &view.claim, facts, one);
+                record(view, &view.claim, facts, one);
             }
         })
         .await?;
@@ -41,7 +41,7 @@ impl Solver {
     }
 }
 
-/// Adds the row to a commit that the operator sees.
+/// Adds a parked deposit's row, which the operator lists, to a commit.
 pub(super) fn list(view: &View, one: &Parking, batch: Batch) -> Result<Batch, RowError> {
     let (request, order) = (view.request.id, view.request.order_id);
     let Some(row) = row(view, one) else {
@@ -56,8 +56,8 @@ pub(super) fn list(view: &View, one: &Parking, batch: Batch) -> Result<Batch, Ro
     Ok(batch.put(parked::key(&request, &one.deposit), row.encode()?))
 }
 
-/// Tells it in the request's record, but for what exceeds an order that is filled.
-pub(super) fn tell(view: &View, claim: &Claim, facts: &mut Facts, one: &Parking) {
+/// Records a parked deposit with its request, unless it is the excess over an order that is filled.
+pub(super) fn record(view: &View, claim: &Claim, facts: &mut Facts, one: &Parking) {
     let filled = |leg: &Leg| {
         leg.deposit == one.deposit && leg.purpose == Purpose::Fill && leg.stage == Stage::Final
     };
@@ -78,15 +78,16 @@ pub(super) fn tell(view: &View, claim: &Claim, facts: &mut Facts, one: &Parking)
     });
 }
 
-/// Whether the user's own is parked for another reason than that it is dust: of that he hears.
+/// Whether the deposit is the user's own and is parked for another reason than that it is dust: the user is notified of
+/// it.
 fn is_users(view: &View, one: &Parking) -> bool {
     let is =
         |deposit: &Deposit| deposit.own && spelled_alike(&deposit.depositor, &view.request.user);
     one.why != RefundFailReason::AmountTooLowToRefund && view.deposit(&one.deposit).is_some_and(is)
 }
 
-/// The deposit of a payment whose transaction succeeded for good and paid nobody: what became of the
-/// money, and whether anything is to be paid again, nobody can say but the operator.
+/// Parks the deposit of a payment whose transaction is final, succeeded and paid nobody. Only the operator can find out
+/// where the money is, and whether anything is to be paid again.
 pub(super) fn unpaid(view: &View, leg: &Leg) -> Parking {
     let deposit = view.deposit(&leg.deposit).map(|deposit| deposit.amount);
     let own = (leg.purpose == Purpose::Excess).then_some(leg.amount);

@@ -5,7 +5,7 @@ mod bill;
 use alloy::primitives::B256;
 use vm::{
     Address, Amount, CodecError, spelled_alike,
-    trade::{Call, Intent, PaymentTerms, Payout},
+    trade::{Draft, Intent, PaymentTerms, Payout},
 };
 
 use super::{
@@ -29,26 +29,26 @@ use crate::{
 
 pub(super) use self::bill::converted;
 
-/// What is given back, and as what.
+/// What is given back, and why.
 struct Gift<'a> {
     deposit: &'a Deposit,
     purpose: Purpose,
     reason: Option<FailReason>,
-    /// Before the gas.
+    /// What is given back before its costs are taken off.
     amount: Amount,
-    /// No less is given.
+    /// The least that is given back.
     minimum: Amount,
 }
 
 impl Solver {
-    /// Begins to give `deposit` back, minus what that costs in gas.
+    /// Begins to give `deposit` back, less the costs of that.
     pub(super) async fn refund(
         &self,
         view: &View,
         deposit: B256,
         (reason, minimum): (FailReason, Amount),
     ) -> Result<Paid, SolverError> {
-        // What an unknown key promised nobody could have settled.
+        // Nobody could settle an order that an unknown key promised.
         if !self.is_ours(&view.request) {
             return Err(SolverError::Elsewhere(view.request.order.solver.clone()));
         }
@@ -65,7 +65,7 @@ impl Solver {
         self.give(view, &gift).await
     }
 
-    /// Begins to give back what `deposit` was too much.
+    /// Begins to give back the excess of `deposit`.
     pub(super) async fn give_excess(
         &self,
         view: &View,
@@ -87,21 +87,21 @@ impl Solver {
 
     async fn give(&self, view: &View, gift: &Gift<'_>) -> Result<Paid, SolverError> {
         let manual = Ok(Paid::NotYet(RefundFailReason::ManualRefundRequired));
-        let lane = self.lane(&gift.deposit.network)?;
-        let Ok((to, currency)) = parties(&view.request, gift.deposit, lane) else {
+        let account = self.account(&gift.deposit.network)?;
+        let Ok((to, currency)) = parties(&view.request, gift.deposit, account) else {
             return manual;
         };
-        // It would succeed, and pay nobody.
-        if to == lane.owner {
+        // Such a payment would succeed, and pay nobody.
+        if to == account.owner {
             return manual;
         }
         let order = view.request.order_id;
-        if lane.available(&currency).await? < gift.amount {
-            let network = lane.site.name.as_str();
+        if account.available(&currency).await? < gift.amount {
+            let network = account.chain.name.as_str();
             tracing::warn!(network, %order, %currency, "too little to give a deposit back");
             return Ok(Paid::Short);
         }
-        let (gas, cost) = match self.bill(view, gift, (&to, &currency)).await? {
+        let (work, cost) = match self.bill(view, gift, (&to, &currency)).await? {
             Ok(bill) => bill,
             Err(paid) => return Ok(paid),
         };
@@ -110,23 +110,23 @@ impl Solver {
             return Ok(Paid::NotYet(RefundFailReason::AmountTooLowToRefund));
         };
         if gift.purpose == Purpose::Refund
-            && let Err(refusal) = self.attests(view, lane, (gift.deposit, (&to, &currency, amount)))
+            && let Err(refusal) =
+                self.attests(view, account, (gift.deposit, (&to, &currency, amount)))
         {
             tracing::error!(%order, %refusal, "no oracle would attest the refund");
             return manual;
         }
-        let call = payment(lane, (&to, &currency, amount), order)?;
-        // Who is given it may have wanted all of it.
-        if lane.rehearse(&call, &[], gas).await?.is_err() {
+        let draft = payment(account, (&to, &currency, amount), order)?;
+        // The recipient's code may succeed with the whole amount only, which the fee has made smaller since.
+        if account.simulate_with(&draft, work).await?.is_err() {
             return Ok(Paid::Refused(RefundFailReason::ManualRefundRequired));
         }
-        let native = currency == lane.site.native;
+        let native = currency == account.chain.native;
         let plan = Plan {
             owner: Owner::Request(view.request.id),
             intent: Intent {
-                call,
-                authorizations: Vec::new(),
-                limit: gas,
+                draft,
+                work,
                 spends: if native {
                     Vec::new()
                 } else {
@@ -134,20 +134,21 @@ impl Solver {
                 },
             },
         };
-        let given = (&**lane, gift.deposit.onchain_id);
+        let given = (&**account, gift.deposit.onchain_id);
         if !self
             .stake_back(view, given, (&plan, &to, &currency))
             .await?
         {
-            return Err(SolverError::Crowded(lane.site.name.clone()));
+            return Err(SolverError::Crowded(account.chain.name.clone()));
         }
-        self.send_back(view, lane, &plan, (gift, amount)).await
+        self.send_back(view, account, &plan, (gift, amount)).await
     }
 
-    /// What of `deposit` can pay for what failed: beyond the least that oracles take for a refund, and
-    /// what a refund costs now. All of it, where nobody says what that is; nothing, where none is made.
+    /// How much of `deposit` can pay for payments that failed: what is left above the least that oracles attest as a
+    /// refund and above what a refund costs now. Without a known cost, what is above the least. Nothing, where no
+    /// refund is possible.
     pub(super) async fn spare(&self, view: &View, deposit: &Deposit) -> Amount {
-        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
         let Ok(way) = claimable::refund(&view.request, deposit, &families) else {
             return Amount::ZERO;
         };
@@ -159,8 +160,8 @@ impl Solver {
             minimum: way.minimum,
         };
         let cost = async {
-            let lane = self.lane(&deposit.network)?;
-            let (to, currency) = parties(&view.request, deposit, lane)?;
+            let account = self.account(&deposit.network)?;
+            let (to, currency) = parties(&view.request, deposit, account)?;
             self.bill(view, &gift, (&to, &currency)).await
         };
         match cost.await {
@@ -174,21 +175,21 @@ impl Solver {
     fn attests(
         &self,
         view: &View,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         (deposit, (to, currency, amount)): (&Deposit, (&Address, &Address, Amount)),
     ) -> Result<(), Refusal> {
-        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
         let (option, _) = option(&view.request, deposit).ok_or(Refusal::InvalidRefund(0))?;
         let deposited = Deposited {
             request: &view.request,
             deposit,
             families: &families,
-            routers: &lane.site.chain.spec.fill_routers,
+            routers: &account.chain.loaded.spec.fill_routers,
         };
         let attested = deposited.refunded(
             option,
             &claimable::Payment {
-                from: &lane.owner,
+                from: &account.owner,
                 by: (view.now / 1_000).saturating_add(self.patience.margin),
                 router: None,
                 payouts: &[Payout {
@@ -202,7 +203,7 @@ impl Solver {
         self.check_signed(&view.request, attested?)
     }
 
-    /// Refuses what a claim would need a signature for that no key of ours can make.
+    /// Refuses an order whose claim needs a signature that none of the solver's keys can make.
     pub(super) fn check_signed(
         &self,
         request: &Request,
@@ -217,11 +218,11 @@ impl Solver {
     async fn send_back(
         &self,
         view: &View,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         plan: &Plan,
         (gift, amount): (&Gift<'_>, Amount),
     ) -> Result<Paid, SolverError> {
-        let taken = match lane.take(plan, view.now / 1_000).await {
+        let taken = match account.take(plan, view.now / 1_000).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,
         };
@@ -229,8 +230,8 @@ impl Solver {
             purpose: gift.purpose,
             deposit: gift.deposit.onchain_id,
             reason: gift.reason,
-            network: lane.site.name.clone(),
-            lane: lane.name.clone(),
+            network: account.chain.name.clone(),
+            lane: account.name.clone(),
             attempt: taken.id.clone(),
             currency: gift.deposit.currency.clone(),
             amount,
@@ -243,24 +244,24 @@ impl Solver {
             Purpose::Excess => claim::excess(&view.claim, leg)?,
             Purpose::Fill | Purpose::Refund => claim::refund(&view.claim, leg)?,
         };
-        self.begin(view, lane, taken, next).await
+        self.begin(view, account, taken, next).await
     }
 }
 
-/// What is left to give back after `cost`, and after as much of what is `charged` for payments that failed
-/// as leaves the least that is given; `None`: less than oracles take for a refund.
+/// What is given back: the amount less `cost`, and less as much of `charged`, for payments that failed, as leaves the
+/// least. `None`: less than oracles attest as a refund.
 fn left(gift: &Gift<'_>, cost: Amount, charged: Amount) -> Option<Amount> {
     let charged = charged.min(room(gift, cost)?);
     gift.amount.checked_sub(cost)?.checked_sub(charged)
 }
 
-/// What `cost` leaves above the least that is given.
+/// What `cost` leaves above the least that is given back.
 fn room(gift: &Gift<'_>, cost: Amount) -> Option<Amount> {
     let least = gift.minimum.max(Amount::ONE);
     gift.amount.checked_sub(cost)?.checked_sub(least)
 }
 
-/// The order's way to give back on the deposit's chain, in its currency, and its index.
+/// The order's refund option for the deposit's chain and currency, with its index.
 pub(super) fn option<'a>(
     request: &'a Request,
     deposit: &Deposit,
@@ -271,17 +272,17 @@ pub(super) fn option<'a>(
     })
 }
 
-/// To whom the order gives a deposit back, and in what. Where it names the native currency's
-/// address, to the depositor (as the oracles read it).
+/// The recipient and the currency of a deposit's refund. Where the order names the native currency's address as
+/// recipient, it is the depositor, as oracles read it.
 pub(super) fn parties(
     request: &Request,
     deposit: &Deposit,
-    lane: &SolverAccount,
+    account: &SolverAccount,
 ) -> Result<(Address, Address), CodecError> {
-    let family = lane.site.family();
+    let family = account.chain.family();
     let named = option(request, deposit).map(|(_, refund)| refund.recipient.as_str());
     let named = family.address(named.unwrap_or(&request.refund_to))?;
-    let to = if named == lane.site.native {
+    let to = if named == account.chain.native {
         family.address(&deposit.depositor)?
     } else {
         named
@@ -290,18 +291,17 @@ pub(super) fn parties(
 }
 
 fn payment(
-    lane: &SolverAccount,
+    account: &SolverAccount,
     (to, currency, amount): (&Address, &Address, Amount),
     order: B256,
-) -> Result<Call, CodecError> {
-    let step = lane.site.steps.send(&PaymentTerms {
-        from: &lane.owner,
+) -> Result<Draft, CodecError> {
+    account.chain.steps.send(&PaymentTerms {
+        from: &account.owner,
         to,
         currency,
         amount,
         order,
-    })?;
-    Ok(step.call)
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Has the solver paid: the oracles attest deposit and outcome, the settlement contract takes both.
-//! Never in the way of a fill: it works on rows of its own, and on a chain of its own. A row stays
-//! until the contract has taken both, or the operator gives it up.
+//! Settlement, by which the hub pays the solver: the oracles attest deposit and outcome, and the settlement contract
+//! executes both. It works on rows of its own and on a chain of its own, so that it delays no fill. A row stays until
+//! the contract has executed both, or the operator writes it off.
 
 pub mod execution;
 pub mod oracle;
@@ -15,20 +15,20 @@ use futures::{StreamExt, stream};
 use serde_json::Value;
 use vm::{
     Address, Amount,
-    trade::{Call, Intent, Revert},
+    trade::{Call, Draft, Intent, Revert},
 };
 
 use self::oracle::{OracleClient, Refused};
 use super::{
     SolverError,
-    account::{Depth, Landing, Plan, Push, SolverAccount},
+    account::{AttemptStatus, Depth, Plan, Push, SolverAccount},
     exposure::Exposure,
     keys::Keys,
 };
 use crate::{
     request::{
         Request,
-        fact::{Applied, Deposit, Facts, Purpose, Settlement as ErrorText},
+        fact::{self, Applied, Deposit, Facts, Purpose},
     },
     store::{
         Batch, Expect, Key,
@@ -43,22 +43,23 @@ use crate::{
 
 /// Rows looked at in one round.
 const PAGE: usize = 256;
-/// Settlements looked at at a time: one that the oracle keeps waiting holds up few others.
+/// Settlements looked at at a time: a slow answer of the oracle delays few others.
 const AT_ONCE: usize = 16;
-/// The longest pause between tries, in seconds; and the pause after an oracle refused for good: it may be mended.
+/// The longest pause between tries, in seconds; and the pause after an oracle refused for good, since its operator may
+/// mend that.
 const LONGEST_PAUSE: u64 = 600;
 const REFUSED_PAUSE: u64 = 21_600;
 
-/// See the module.
+/// Settles payments through an oracle and the settlement contract.
 pub struct Settler {
     pub requests: Requests,
-    /// Of the settlement chain.
-    pub lane: Arc<SolverAccount>,
+    /// The solver's account on the settlement chain.
+    pub account: Arc<SolverAccount>,
     pub oracle: OracleClient,
     pub keys: Keys,
     /// The oracle contract there.
     pub contract: Address,
-    /// What is settled counts no more.
+    /// A fill that is settled leaves the limits of the hour.
     pub exposure: Arc<Exposure>,
 }
 
@@ -81,7 +82,7 @@ enum Side {
 }
 
 impl Settler {
-    /// Brings everything that is not settled a step forward. `now` in unix milliseconds.
+    /// Brings every payment that is not settled a step forward. `now` in unix milliseconds.
     pub async fn round(&self, now: u64) -> Result<(), SolverError> {
         let mut after = None;
         loop {
@@ -138,7 +139,8 @@ impl Settler {
         {
             let why = acted.as_ref().err().map(ToString::to_string);
             let next = task.later(&why.unwrap_or_default());
-            self.keep(&task, &next, self.lane.batch(), |_| ()).await?;
+            self.keep(&task, &next, self.account.batch(), |_| ())
+                .await?;
         }
         acted
     }
@@ -169,25 +171,25 @@ impl Settler {
         self.apply(task, (side, key), (data, execution)).await
     }
 
-    /// Sends an execution to the contract, unless it would be refused.
+    /// Sends an execution to the contract, unless the contract would refuse it.
     async fn apply(
         &self,
         task: &Task,
         (side, key): (Side, B256),
         (data, execution): (Bytes, Value),
     ) -> Result<(), SolverError> {
-        let call = Call {
-            from: self.lane.owner.clone(),
+        let draft = Draft::call(Call {
+            from: self.account.owner.clone(),
             to: self.contract.clone(),
             data,
             value: Amount::ZERO,
-        };
-        match self.lane.estimate(&call, &[]).await? {
-            Ok(gas) => self.submit(task, side, (call, gas), execution).await,
-            // Somebody else submitted it: its transaction is not ours to tell.
+        });
+        match self.account.simulate(&draft).await? {
+            Ok(work) => self.submit(task, side, (draft, work), execution).await,
+            // Somebody else submitted it: the record does not get the transaction of another.
             Err(revert) if execution::is_executed(&revert.data) && self.executed(key).await? => {
                 let next = task.with(side, Part::Applied);
-                self.keep(task, &next, self.lane.batch(), |_| ()).await
+                self.keep(task, &next, self.account.batch(), |_| ()).await
             }
             Err(Revert { reason, .. }) => {
                 self.wait(task, &format!("the contract refuses: {reason}"))
@@ -196,10 +198,10 @@ impl Settler {
         }
     }
 
-    /// Whether the contract has acted on `key` as a quorum has it, at a final block: what one
-    /// provider says of its head ends nothing.
+    /// Whether the contract has acted on `key`, as a quorum has it at a final block. The head of a single provider is
+    /// no proof.
     async fn executed(&self, key: B256) -> Result<bool, SolverError> {
-        let chain = &self.lane.site.chain;
+        let chain = &self.account.chain.loaded;
         let Some(state) = &chain.state else {
             return Ok(false);
         };
@@ -216,11 +218,11 @@ impl Settler {
         tracing::warn!(order = %task.request.order_id, why, "settlement is tried again");
         metrics::counter!("intentd_solver_settlement_retries_total").increment(1);
         let next = task.later(why);
-        self.keep(task, &next, self.lane.batch(), |_| ()).await
+        self.keep(task, &next, self.account.batch(), |_| ()).await
     }
 
     async fn outcome(&self, task: &Task, deposit: &Deposit) -> Result<Value, Refused> {
-        let (family, settlement) = (self.lane.site.family(), &task.settlement);
+        let (family, settlement) = (self.account.chain.family(), &task.settlement);
         let vouched = self.keys.vouched(family, &task.request, settlement).await;
         let vouched = vouched.map_err(|error| Refused::Now(error.to_string()))?;
         self.oracle
@@ -232,23 +234,22 @@ impl Settler {
         &self,
         task: &Task,
         side: Side,
-        (call, gas): (Call, u64),
+        (draft, work): (Draft, u64),
         execution: Value,
     ) -> Result<(), SolverError> {
         let plan = Plan {
             owner: Owner::Settlement(task.request.id),
             intent: Intent {
-                call,
-                authorizations: Vec::new(),
-                limit: gas,
+                draft,
+                work,
                 spends: Vec::new(),
             },
         };
-        let mut taken = self.lane.take(&plan, task.now / 1_000).await?;
+        let mut taken = self.account.take(&plan, task.now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);
         let (id, attempt) = (taken.id.clone(), taken.attempt.clone());
         let sent = Part::Sent {
-            lane: self.lane.name.clone(),
+            lane: self.account.name.clone(),
             attempt: id.clone(),
             execution,
         };
@@ -256,7 +257,7 @@ impl Settler {
         (next.tries, next.why, next.refused) = (0, None, false);
         self.keep(task, &next, batch, |_| ()).await?;
         drop(taken);
-        self.lane.send(&id, &attempt).await?;
+        self.account.send(&id, &attempt).await?;
         Ok(())
     }
 
@@ -267,52 +268,52 @@ impl Settler {
                 lane,
                 attempt: id,
                 execution,
-            } if *lane == self.lane.name => {
-                let attempt = self.lane.attempt(id).await?;
+            } if *lane == self.account.name => {
+                let attempt = self.account.attempt(id).await?;
                 attempt.map(|attempt| (attempt, id, execution))
             }
             _ => None,
         };
         let Some((attempt, id, execution)) = found else {
-            // A former account's. The contract acts once on it, whoever sends it.
+            // A former account sent it. The contract acts once on an execution, whoever sends it.
             let next = task.with(side, Part::Pending);
-            return self.keep(task, &next, self.lane.batch(), |_| ()).await;
+            return self.keep(task, &next, self.account.batch(), |_| ()).await;
         };
         let tended = self
-            .lane
+            .account
             .tend(id, &attempt, task.now / 1_000, Push::Send)
             .await;
-        let (attempt, landing) = tended?;
-        let applied = match &landing {
-            Landing::Landed {
+        let (attempt, status) = tended?;
+        let applied = match &status {
+            AttemptStatus::Included {
                 signed,
                 success,
                 depth: Depth::Final,
                 ..
             } => (*success && !signed.cancels).then(|| signed.id.clone()),
-            Landing::Lost => None,
-            Landing::Waiting | Landing::Landed { .. } => return Ok(()),
+            AttemptStatus::Lost => None,
+            AttemptStatus::Waiting | AttemptStatus::Included { .. } => return Ok(()),
         };
-        let batch = self.lane.free(self.lane.batch(), id, &attempt)?;
+        let batch = self.account.free(self.account.batch(), id, &attempt)?;
         let Some(transaction) = applied else {
-            // Perhaps somebody else's came first: the next try's estimate says so.
+            // Perhaps another transaction came first: the simulation of the next try says so.
             let later = task.later("its transaction was not executed");
             let next = later.with(side, Part::Pending);
             return self.keep(task, &next, batch, |_| ()).await;
         };
-        let number = self.lane.site.number;
+        let number = self.account.chain.number;
         let applied = Applied::on(number, transaction, execution.clone());
         let next = task.with(side, Part::Applied);
-        let told = task.settlement.told;
+        let recorded = task.settlement.recorded;
         self.keep(task, &next, batch, |facts| {
-            if told {
-                tell(facts, side, &applied);
+            if recorded {
+                record(facts, side, &applied);
             }
         })
         .await
     }
 
-    /// Records that the oracle refuses for good. An operator has to look; the next try is six hours later.
+    /// Stores that the oracle refuses for good. The operator has to look; the next try comes six hours later.
     async fn refuse(&self, task: &Task, why: &str) -> Result<(), SolverError> {
         let (order, deposit) = (task.request.order_id, task.settlement.deposit);
         tracing::error!(%order, %deposit, why, "not settled: the oracle refuses it");
@@ -320,7 +321,7 @@ impl Settler {
         let mut next = task.later(why);
         next.refused = true;
         next.not_before = task.now.saturating_add(REFUSED_PAUSE * 1_000);
-        self.keep(task, &next, self.lane.batch(), |_| ()).await
+        self.keep(task, &next, self.account.batch(), |_| ()).await
     }
 
     async fn finish(&self, task: &Task) -> Result<(), SolverError> {
@@ -362,7 +363,7 @@ impl Task {
         self.settlement.clone().with(side, part)
     }
 
-    /// The same, tried again after a pause that doubles.
+    /// The row with another try, after a pause that doubles.
     fn later(&self, why: &str) -> Settlement {
         let mut next = self.settlement.clone();
         (next.why, next.refused) = (Some(why.to_owned()), false);
@@ -385,8 +386,8 @@ impl Settlement {
     }
 }
 
-fn tell(facts: &mut Facts, side: Side, applied: &Applied) {
-    let settlement = facts.settlement.get_or_insert(ErrorText {
+fn record(facts: &mut Facts, side: Side, applied: &Applied) {
+    let settlement = facts.settlement.get_or_insert(fact::Settlement {
         deposit: None,
         outcome: None,
     });

@@ -1,5 +1,5 @@
-//! What a request's payments have at stake ([`Stake`]): noted before they are sent, and again at each look, as the
-//! request's claim says.
+//! What a request's payments have at stake ([`Stake`]). The solver notes it before a payment is sent, and again at each
+//! look, by the request's claim.
 
 use std::sync::PoisonError;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Solver {
-    /// Notes what the request has at stake.
+    /// Notes what the request's payments have at stake.
     pub(super) async fn see(&self, view: &View) {
         let given = view.facts.deposits.iter().map(|one| Some(one.onchain_id));
         for deposit in given.chain([None]) {
@@ -32,7 +32,7 @@ impl Solver {
             match seen {
                 Ok(Some(stake)) => breaker.see(id, stake, view.now / 1_000),
                 Ok(None) => breaker.ended(&id),
-                // What is known of it stays.
+                // After an error the last known stake stays.
                 Err(_) => {}
             }
         }
@@ -49,49 +49,49 @@ impl Solver {
         if spent.is_none() && known.is_some() {
             return Ok(known);
         }
-        let lane = self.lane_of(leg)?;
+        let account = self.account_of(leg)?;
         let pot = match &known {
             Some(known) => Some(known.pot.clone()),
-            None => self.pot_of(view, lane, leg).await,
+            None => self.pot_of(view, account, leg).await,
         };
         let Some(pot) = pot else {
             return Ok(None);
         };
         let spent = match spent {
             Some(spent) => spent,
-            None => self.most(lane, leg).await?,
+            None => self.most(account, leg).await?,
         };
         let spent = spent.saturating_add(spent_before(view, leg));
-        let cost = self.milli(lane, spent, view.now).await;
+        let cost = self.milli(account, spent, view.now).await;
         Ok(Some(Stake {
             network: leg.network.clone(),
             pot,
-            // Without a price it is what it was.
+            // Without a price the last known cost stays.
             cost: cost.or_else(|error| known.map(|known| known.cost).ok_or(error))?,
             failed,
         }))
     }
 
-    /// What a payment on its way may cost at most, in wei.
-    async fn most(&self, lane: &SolverAccount, leg: &Leg) -> Result<Amount, SolverError> {
-        let found = lane.attempt(&leg.attempt).await?;
+    /// What a payment under way may cost at most, in the native currency.
+    async fn most(&self, account: &SolverAccount, leg: &Leg) -> Result<Amount, SolverError> {
+        let found = account.attempt(&leg.attempt).await?;
         let attempt = found.ok_or(SolverError::Fenced)?;
         let Some(newest) = attempt.signed.len().checked_sub(1) else {
             return Ok(Amount::ZERO);
         };
-        lane.at_most((&leg.attempt, &attempt), newest).await
+        account.at_most((&leg.attempt, &attempt), newest).await
     }
 
-    async fn pot_of(&self, view: &View, lane: &SolverAccount, leg: &Leg) -> Option<Pot> {
+    async fn pot_of(&self, view: &View, account: &SolverAccount, leg: &Leg) -> Option<Pot> {
         if leg.purpose == Purpose::Fill {
             return self.pot(&view.request).await;
         }
         let deposit = view.deposit(&leg.deposit)?;
-        let (to, currency) = super::refund::parties(&view.request, deposit, lane).ok()?;
-        pot_back(lane, view.request.api_key.as_deref(), (&to, &currency)).await
+        let (to, currency) = super::refund::parties(&view.request, deposit, account).ok()?;
+        pot_back(account, view.request.api_key.as_deref(), (&to, &currency)).await
     }
 
-    /// Where the order's fill counts; `None`: nobody can let it fail for its own sake.
+    /// The pot in which the order's fill counts; `None`: its recipient cannot make it fail.
     async fn pot(&self, request: &Request) -> Option<Pot> {
         if !self.hands_over(request) {
             return None;
@@ -105,12 +105,13 @@ impl Solver {
         })
     }
 
-    /// Whether the order's fill hands over to somebody's account, whether it has code now or not. What an
-    /// exchange ends in may be native.
+    /// Whether the order's fill hands over to an account that may have code, now or in the block. An exchange may end
+    /// in native currency.
     pub(super) fn hands_over(&self, request: &Request) -> bool {
         let output = &request.order.output;
-        let lane = self.lanes.get(&output.chain_id);
-        let native = lane.map_or("", |lane| lane.site.native.text());
+        let account = self.accounts.get(&output.chain_id);
+        let account = account.filter(|account| account.chain.providers.contracts.is_some());
+        let native = account.map_or("", |account| account.chain.native.text());
         let mut paid = output.payments.iter();
         !request.calls.is_empty()
             || !request.authorizations.is_empty()
@@ -118,51 +119,55 @@ impl Solver {
             || paid.any(|one| spelled_alike(&one.currency, native))
     }
 
-    /// Notes what a fill may cost for nothing, before it is sent; `false`: not now.
+    /// Notes what a fill may cost if it fails, before it is sent; `false`: it has to wait.
     pub(super) async fn stake(
         &self,
         view: &View,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         plan: &Plan,
     ) -> Result<bool, SolverError> {
         let Some(pot) = self.pot(&view.request).await else {
             return Ok(true);
         };
-        let most = lane.cost(&plan.intent.call, plan.intent.limit).await?;
-        let cost = self.milli(lane, most, view.now).await?;
-        let begun = self.begin_stake(view, (lane, None), (pot, cost));
+        let fee = account.fee(&plan.intent.draft, plan.intent.work).await?;
+        let most = fee.total();
+        let cost = self.milli(account, most, view.now).await?;
+        let begun = self.begin_stake(view, (account, None), (pot, cost));
         if !begun {
-            let (order, network) = (view.request.order_id, lane.site.name.as_str());
+            let (order, network) = (view.request.order_id, account.chain.name.as_str());
             tracing::warn!(network, %order, cost, "enough is at stake: the order waits");
         }
         Ok(begun)
     }
 
-    /// The same of what gives a deposit back. None waits for a price.
+    /// As [`Self::stake`], of a payment that gives a deposit back. It does not wait for a price.
     pub(super) async fn stake_back(
         &self,
         view: &View,
-        (lane, deposit): (&SolverAccount, B256),
+        (account, deposit): (&SolverAccount, B256),
         (plan, to, currency): (&Plan, &Address, &Address),
     ) -> Result<bool, SolverError> {
         let key = view.request.api_key.as_deref();
-        let Some(pot) = pot_back(lane, key, (to, currency)).await else {
+        let Some(pot) = pot_back(account, key, (to, currency)).await else {
             return Ok(true);
         };
-        let most = lane.cost(&plan.intent.call, plan.intent.limit).await?;
-        let most = most.saturating_add(failed_back(view, &deposit));
-        let cost = self.milli(lane, most, view.now).await.unwrap_or_default();
-        Ok(self.begin_stake(view, (lane, Some(deposit)), (pot, cost)))
+        let fee = account.fee(&plan.intent.draft, plan.intent.work).await?;
+        let most = fee.total().saturating_add(failed_back(view, &deposit));
+        let cost = self
+            .milli(account, most, view.now)
+            .await
+            .unwrap_or_default();
+        Ok(self.begin_stake(view, (account, Some(deposit)), (pot, cost)))
     }
 
     fn begin_stake(
         &self,
         view: &View,
-        (lane, deposit): (&SolverAccount, Option<B256>),
+        (account, deposit): (&SolverAccount, Option<B256>),
         (pot, cost): (Pot, u64),
     ) -> bool {
         let stake = Stake {
-            network: lane.site.name.clone(),
+            network: account.chain.name.clone(),
             pot,
             cost,
             failed: None,
@@ -172,11 +177,16 @@ impl Solver {
         breaker.begin(id, stake, view.now / 1_000)
     }
 
-    /// Thousandths of a dollar; what is worth less counts as one.
-    async fn milli(&self, lane: &SolverAccount, wei: Amount, now: u64) -> Result<u64, SolverError> {
-        let (network, native) = (lane.site.name.as_str(), lane.site.native.text());
-        let value = self.value((network, native), wei, now).await;
-        let least = u64::from(!wei.is_zero());
+    /// `cost`, in the native currency, as thousandths of a dollar; at least one where it is not zero.
+    async fn milli(
+        &self,
+        account: &SolverAccount,
+        cost: Amount,
+        now: u64,
+    ) -> Result<u64, SolverError> {
+        let (network, native) = (account.chain.name.as_str(), account.chain.native.text());
+        let value = self.value((network, native), cost, now).await;
+        let least = u64::from(!cost.is_zero());
         value.map(|value| value.max(least)).ok_or_else(|| {
             SolverError::Price(PriceError::Unavailable {
                 currency: native.to_owned(),
@@ -185,15 +195,15 @@ impl Solver {
         })
     }
 
-    /// Whether a fill that hands over to somebody, with code or without, and may cost `most` wei for nothing, would
-    /// have to wait now. `now` in unix seconds.
+    /// Whether a fill that hands over to an account, with code or without, and costs at most `most` of the native
+    /// currency if it fails, would have to wait. `now` in unix seconds.
     pub async fn restrains(
         &self,
         network: &str,
         (key, most, code): (Option<&str>, Amount, bool),
         now: u64,
     ) -> Result<bool, SolverError> {
-        let lane = self.lane(network)?;
+        let account = self.account(network)?;
         let pot = match (key, code) {
             (Some(key), _) => Pot::Key(key.to_owned()),
             (None, true) => Pot::Code,
@@ -203,14 +213,14 @@ impl Solver {
         let stake = Stake {
             network: network.to_owned(),
             pot,
-            cost: self.milli(lane, most, millis).await?,
+            cost: self.milli(account, most, millis).await?,
             failed: None,
         };
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(!breaker.has_room(&stake, now) || code && breaker.holds((network, key), now))
     }
 
-    /// Whether what runs somebody's code has cost too much on the order's chain, and it is that.
+    /// Whether the order's fill runs code of others, and such fills have cost too much on its chain.
     pub(super) async fn is_held(&self, view: &View) -> bool {
         let (request, now) = (&view.request, view.now / 1_000);
         let held = {
@@ -221,26 +231,26 @@ impl Solver {
         held && self.runs_code(request).await
     }
 
-    /// Whether anybody's code but a listed token's or a pool's runs in the order's fill; also where nobody can
-    /// say. What an exchange ends in may be native, whatever it is paid with.
+    /// Whether other code than that of listed tokens and pools runs in the order's fill, or that cannot be found out.
+    /// An exchange may end in native currency, whatever it is paid with.
     pub(super) async fn runs_code(&self, request: &Request) -> bool {
         if !request.calls.is_empty() || !request.authorizations.is_empty() {
             return true;
         }
-        let Ok(lane) = self.lane(&request.order.output.chain_id) else {
+        let Ok(account) = self.account(&request.order.output.chain_id) else {
             return true;
         };
         let output = &request.order.output;
         let exchanges = !output.calls.is_empty();
-        let native = lane.site.native.text();
+        let native = account.chain.native.text();
         let paid = output.payments.iter();
         let paid = paid.filter(|one| !exchanges && spelled_alike(&one.currency, native));
         let given = exchanges.then_some(request.recipient.as_str());
         for to in paid.map(|one| one.recipient.as_str()).chain(given) {
-            let Ok(to) = lane.site.family().address(to) else {
+            let Ok(to) = account.chain.family().address(to) else {
                 return true;
             };
-            if has_code(lane, &to).await {
+            if has_code(account, &to).await {
                 return true;
             }
         }
@@ -257,10 +267,10 @@ fn last(view: &View, deposit: Option<B256>) -> Option<&Leg> {
     })
 }
 
-/// What a payment has at stake, in wei, and the time of the block in which it failed for good, in unix seconds. On
-/// its way: what it may cost (`None`), or did cost as soon as it has failed in a block. A fill that has failed: what
-/// it cost, until a block gives its deposit back, which pays for it; then nothing, unless that block goes. What failed
-/// in giving back is paid by nobody. `None`: nothing is at stake, or that is paid.
+/// What a payment has at stake, in the native currency, and when its final block failed it, in unix seconds. A payment
+/// under way has what it may cost at stake (`None`), or what it has cost once it failed in a block. A failed fill has
+/// its cost at stake until the refund of its deposit, which pays for it, is confirmed; then nothing, unless a reorg
+/// removes that refund. Nobody pays for a failed refund. `None`: nothing is at stake, or the refund is final.
 fn at_stake(view: &View, leg: &Leg) -> Option<(Option<Amount>, Option<u64>)> {
     match leg.stage {
         Stage::Open if leg.wasted.is_zero() => Some((None, None)),
@@ -277,7 +287,7 @@ fn at_stake(view: &View, leg: &Leg) -> Option<(Option<Amount>, Option<u64>)> {
     }
 }
 
-/// What giving the same deposit back has cost before.
+/// What earlier payments that should give the same deposit back have cost.
 fn spent_before(view: &View, leg: &Leg) -> Amount {
     if leg.purpose == Purpose::Fill {
         return Amount::ZERO;
@@ -298,7 +308,7 @@ fn failed_back(view: &View, deposit: &B256) -> Amount {
     failed.fold(Amount::ZERO, |sum, leg| sum.saturating_add(leg.wasted))
 }
 
-/// How far the refund is that pays for a fill.
+/// The stage of the refund that pays for a failed fill.
 fn given_back(view: &View, fill: &Leg) -> Option<Stage> {
     let mut legs = view.claim.legs.iter();
     let refund = legs.find(|leg| {
@@ -307,25 +317,25 @@ fn given_back(view: &View, fill: &Leg) -> Option<Stage> {
     refund.map(|leg| leg.stage)
 }
 
-/// Where giving back counts; `None`: of a token, whose recipient cannot refuse it.
+/// The pot in which a payment that gives back counts; `None`: it gives a token back, whose recipient cannot refuse it.
 async fn pot_back(
-    lane: &SolverAccount,
+    account: &SolverAccount,
     key: Option<&str>,
     (to, currency): (&Address, &Address),
 ) -> Option<Pot> {
-    if *currency != lane.site.native {
+    if *currency != account.chain.native || account.chain.providers.contracts.is_none() {
         return None;
     }
     if let Some(key) = key {
         return Some(Pot::BackOfKey(key.to_owned()));
     }
-    Some(match has_code(lane, to).await {
+    Some(match has_code(account, to).await {
         true => Pot::BackToCode,
         false => Pot::BackToAccount,
     })
 }
 
-/// Whether an account has code, or nobody can say.
-async fn has_code(lane: &SolverAccount, account: &Address) -> bool {
-    lane.site.providers.is_contract(account).await != Ok(false)
+/// Whether an account has code, or that cannot be found out.
+async fn has_code(account: &SolverAccount, address: &Address) -> bool {
+    account.chain.providers.is_contract(address).await != Ok(false)
 }

@@ -1,5 +1,5 @@
-//! The stakes: gas that fills and refunds on their way cost if they fail. Their recipients can let all of them fail
-//! together, so each kind of payment has a limit for each network. Pure.
+//! The stakes: what fills and refunds under way cost if they fail. Their recipients can make all of them fail together,
+//! so that each kind of payment has a limit for each network. Pure.
 
 use std::collections::HashMap;
 
@@ -7,33 +7,33 @@ use alloy::primitives::B256;
 
 /// Seconds for which an unpaid failure counts.
 const WINDOW: u64 = 3_600;
-/// Thousandths of a dollar that may be at stake on a network at a time where the operator says nothing. One
-/// payment always may, unless he says that nothing may.
+/// Thousandths of a dollar that may be at stake on a network at a time, where the market file does not say it. A single
+/// payment is always possible, unless the market file says zero.
 const MOST: u64 = 100_000;
-/// Fills to accounts without code may have [`MOST`] so many times at stake.
+/// Fills to accounts without code may have so many times [`MOST`] at stake.
 const TO_ACCOUNTS: u64 = 3;
-/// Thousandths of a dollar at stake in what gives native currency back: to code, to accounts without any and of an API
-/// key's orders.
+/// Thousandths of a dollar that payments may have at stake which give native currency back: to code, and to accounts
+/// without code or for an API key's orders.
 const MOST_BACK_TO_CODE: u64 = 20_000;
 const MOST_BACK_TO_ACCOUNTS: u64 = 60_000;
 
 /// A request, and the deposit of it that is given back; without one, its fill.
 pub type Id = (B256, Option<B256>);
 
-/// A kind of payment whose stakes are added up by themselves, on each network.
+/// A kind of payment. The stakes of each kind are added up for each network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pot {
-    /// Fills that run somebody's code.
+    /// Fills that run code of others.
     Code,
-    /// Fills that give native currency, or what an exchange leaves, to accounts without code now: they may have some
-    /// in the block.
+    /// Fills that pay native currency, or the rest of an exchange, to accounts without code. Those may have code by the
+    /// time of the block.
     Account,
     /// Fills of an API key's orders.
     Key(String),
-    /// Native currency that is given back to somebody's code.
+    /// Native currency that is given back to accounts with code.
     BackToCode,
     BackToAccount,
-    /// The same of an API key's orders, whoever it goes to.
+    /// Native currency that is given back for an API key's orders, to any account.
     BackOfKey(String),
 }
 
@@ -43,16 +43,16 @@ pub struct Stake {
     pub pot: Pot,
     /// Thousandths of a dollar.
     pub cost: u64,
-    /// Unix seconds, where it failed and nobody has paid for it yet.
+    /// When it failed, in unix seconds, where nobody has paid for that yet.
     pub failed: Option<u64>,
 }
 
-/// See the module.
+/// What all payments have at stake, with the limits of that.
 #[derive(Debug, Default)]
 pub struct Stakes {
-    /// The stake, and how much of its cost counts as lost already.
+    /// Each stake, with how much of its cost counts as lost already.
     under_way: HashMap<Id, (Stake, u64)>,
-    /// What the operator says of a network; thousandths of a dollar.
+    /// Limits of the market file by network, in thousandths of a dollar.
     most: HashMap<String, u64>,
 }
 
@@ -64,7 +64,7 @@ impl Stake {
 }
 
 impl Stakes {
-    /// With what the operator says of networks.
+    /// With the limits of the market file, in thousandths of a dollar by network.
     pub fn of(most: HashMap<String, u64>) -> Self {
         Self {
             most,
@@ -82,7 +82,7 @@ impl Stakes {
         }
     }
 
-    /// Counts what is about to be sent; `false`: not now.
+    /// Counts a payment that is about to be sent; `false`: there is no room for it.
     pub fn begin(&mut self, id: Id, stake: Stake) -> bool {
         let free = self.has_room(Some(&id), &stake);
         if free {
@@ -91,7 +91,7 @@ impl Stakes {
         free
     }
 
-    /// Whether there is room for one more like this, besides what is known of `id`.
+    /// Whether there is room for a stake, besides those of other ids than `id`.
     pub fn has_room(&self, id: Option<&Id>, stake: &Stake) -> bool {
         let others = self.under_way.iter().filter(|(known, (other, _))| {
             Some(*known) != id && other.network == stake.network && other.pot == stake.pot
@@ -101,7 +101,7 @@ impl Stakes {
         stake.cost == 0 || most > 0 && (sum == 0 || sum.saturating_add(stake.cost) <= most)
     }
 
-    /// Counts what is on its way, or has failed, unless it has expired before.
+    /// Counts a payment that is under way or has failed, unless its failure is too old and was never counted.
     pub fn see(&mut self, id: Id, stake: Stake, now: u64) {
         let lost = self.under_way.get(&id).map(|(_, lost)| *lost);
         if lost.is_some() || !stake.is_old(now) {
@@ -113,21 +113,20 @@ impl Stakes {
         self.under_way.get(id).map(|(stake, _)| stake)
     }
 
-    /// So much of it counts as lost from now on.
+    /// Counts `loss` of a stake as lost.
     pub fn lose(&mut self, id: &Id, loss: u64) {
         if let Some((_, lost)) = self.under_way.get_mut(id) {
             *lost = lost.saturating_add(loss);
         }
     }
 
-    /// Nothing is at stake any more.
+    /// Removes a stake.
     pub fn end(&mut self, id: &Id) {
         self.under_way.remove(id);
     }
 
-    /// Forgets failures that nobody has paid for within the hour, and gives those of fills, each with the part of
-    /// its cost that does not count as lost yet. Failures whose refund is on its way (they cost nothing for now)
-    /// stay.
+    /// Removes failures that nobody has paid for within the hour, and returns those of fills, each with the part of its
+    /// cost that does not count as lost yet. Failures whose refund is under way stay: they cost nothing for now.
     pub fn expire(&mut self, now: u64) -> Vec<(Stake, u64)> {
         let old = |stake: &Stake| stake.cost > 0 && stake.is_old(now);
         let gone = self.under_way.extract_if(|_, (stake, _)| old(stake));

@@ -1,7 +1,6 @@
-//! Whether a network is what the market file says. Decimals, the fill router, who the approval proxy
-//! hands calls to, and who charges for bytes decide what money is worth and where it goes: until a quorum
-//! confirms them nothing is quoted or filled there, nor while they do not match. Refunds go on: they give
-//! back what came.
+//! Whether a network is what the market file says. Its tokens' decimals, its contracts and what it charges for decide
+//! what money is worth and where it goes. Nothing is quoted or filled on a network until a quorum confirms them, nor
+//! while they do not match. Refunds go on: they give back what was deposited.
 
 use std::time::Duration;
 
@@ -9,10 +8,10 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
 };
-use vm::{Address, ReadError};
+use vm::{Address, ReadError, trade::ListedContracts};
 
 use super::{SolverError, chain::TradingChain};
-use crate::market::Currency;
+use crate::market::{Currency, Network};
 
 /// What is known of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,11 +29,11 @@ enum Standing {
 /// How long after the start callers wait for the first survey.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// See the module. Clones share it.
+/// What the surveys of a network have found. Clones share it.
 #[derive(Clone)]
 pub struct Survey {
     standing: watch::Sender<Standing>,
-    /// Until when anybody waits for the first answer.
+    /// When callers stop waiting for the first survey.
     until: Instant,
 }
 
@@ -68,7 +67,7 @@ impl Survey {
         self.standing.borrow().clone()
     }
 
-    /// Records that a survey got no answer.
+    /// Records that a survey had no answer.
     fn failed(&self) {
         self.standing.send_if_modified(|standing| {
             let first = *standing == Standing::Unasked;
@@ -79,7 +78,7 @@ impl Survey {
         });
     }
 
-    /// Waits for the end of the first question; long after the start nobody waits.
+    /// Waits for the end of the first survey, until [`PATIENCE`] after the start at most.
     async fn known(&self) {
         let mut standing = self.standing.subscribe();
         let known = async {
@@ -106,18 +105,18 @@ impl TradingChain {
         Err(SolverError::Unsound { network, why })
     }
 
-    /// Whether nobody has answered yet.
+    /// Whether no survey has had an answer yet.
     pub fn is_unsure(&self) -> bool {
         matches!(self.survey.get(), Standing::Unasked | Standing::Unknown)
     }
 
-    /// Waits until its providers have been asked, but no longer than a few seconds after the start: what comes with
-    /// the start is not refused because nobody has looked yet.
+    /// Waits for the end of the first survey, until a few seconds after the start at most. Otherwise requests right
+    /// after the start would be refused.
     pub async fn known(&self) {
         self.survey.known().await;
     }
 
-    /// Compares the market file with the chain, unless that is done.
+    /// Compares the market file with the chain, unless they have matched before.
     pub async fn survey(&self) -> Result<(), ReadError> {
         if self.survey.get() == Standing::Sound {
             return Ok(());
@@ -137,27 +136,15 @@ impl TradingChain {
         Ok(())
     }
 
-    /// What the market file says of the network and a quorum of its providers does not.
+    /// What the market file says of the network and a quorum of its providers contradicts: texts for the operator.
     pub async fn mismatches(&self) -> Result<Vec<String>, ReadError> {
         let Some(market) = &self.market else {
             return Ok(Vec::new());
         };
         let tokens = market.currencies.iter().skip(1);
         let tokens = futures::future::try_join_all(tokens.map(|token| self.token(token)));
-        let (tokens, contracts, bytes) =
-            futures::try_join!(tokens, self.contracts(), self.bytes())?;
-        let wrong = tokens.into_iter().flatten().chain(contracts);
-        Ok(wrong.chain(bytes).collect())
-    }
-
-    /// A chain that charges for bytes would be traded on at a loss where the market file does not say so.
-    async fn bytes(&self) -> Result<Option<String>, ReadError> {
-        if self.providers.limits().data_fees.is_some() {
-            return Ok(None);
-        }
-        let found = self.providers.data_fees(&self.native).await?;
-        let unsaid = |contract| format!("limits.dataFees: {contract} charges for bytes here");
-        Ok(found.map(unsaid))
+        let (tokens, contracts) = futures::try_join!(tokens, self.contracts(market))?;
+        Ok(tokens.into_iter().flatten().chain(contracts).collect())
     }
 
     async fn token(&self, listed: &Currency) -> Result<Option<String>, ReadError> {
@@ -165,7 +152,7 @@ impl TradingChain {
         let Ok(address) = self.family().address(&listed.address) else {
             return Ok(Some(format!("{symbol}: no address of the network")));
         };
-        let found = self.providers.decimals(&address).await?;
+        let found = self.providers.wallet.decimals(&address).await?;
         Ok(match found {
             None => Some(format!("{symbol}: no token at {address}")),
             Some(decimals) if decimals != listed.decimals => {
@@ -178,34 +165,23 @@ impl TradingChain {
         })
     }
 
-    async fn contracts(&self) -> Result<Vec<String>, ReadError> {
-        let Some(market) = &self.market else {
+    async fn contracts(&self, market: &Network) -> Result<Vec<String>, ReadError> {
+        let Some(checks) = &self.providers.contracts else {
             return Ok(Vec::new());
         };
         let address = |text: &Option<String>| -> Option<Address> {
             text.as_ref()
                 .and_then(|text| self.family().address(text).ok())
         };
-        let router = address(&market.fill_router);
-        let proxy = address(&market.approval_proxy);
-        let mut wrong = Vec::new();
-        if let Some(router) = &router
-            && !self.providers.is_contract(router).await?
-        {
-            wrong.push(format!("fillRouter: no contract at {router}"));
-        }
-        match (&proxy, &router) {
-            (Some(proxy), Some(router)) => {
-                if !self.providers.is_router(proxy, router).await? {
-                    wrong.push(format!(
-                        "approvalProxy: {proxy} does not hand calls to {router}"
-                    ));
-                }
-            }
-            (Some(_), None) => wrong.push("approvalProxy: without a fillRouter".to_owned()),
-            (None, _) => {}
-        }
-        Ok(wrong)
+        let (router, proxy) = (
+            address(&market.fill_router),
+            address(&market.approval_proxy),
+        );
+        let listed = ListedContracts {
+            router: router.as_ref(),
+            proxy: proxy.as_ref(),
+        };
+        checks.mismatches(listed).await
     }
 }
 
@@ -226,7 +202,7 @@ mod tests {
         };
         tokio::join!(survey.known(), answer);
         assert!((second..second + FINE).contains(&began.elapsed()));
-        // What is known stays so where somebody is asked in vain later.
+        // A later survey without an answer changes nothing.
         survey.failed();
         assert_eq!(survey.get(), Standing::Sound);
     }
@@ -239,7 +215,7 @@ mod tests {
         refused.known().await;
         assert_eq!(refused.get(), Standing::Unknown);
         assert!(began.elapsed() < FINE);
-        // Who says nothing is waited for once.
+        // Callers wait for silent providers once.
         let silent = Survey::default();
         for _ in 0..3 {
             silent.known().await;

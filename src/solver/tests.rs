@@ -50,8 +50,8 @@ impl Rig {
             assert_eq!(self.store.scan(range).await.unwrap(), []);
         }
         let solver = self.solver().await;
-        for lane in solver.lanes.values() {
-            assert_eq!(lane.attempts().await.unwrap(), []);
+        for account in solver.accounts.values() {
+            assert_eq!(account.attempts().await.unwrap(), []);
         }
     }
 
@@ -115,17 +115,17 @@ async fn nothing_is_done_before_the_deposit_is_final() {
 async fn allowances_are_made_once_and_ahead() {
     let mut rig = Rig::new();
     let solver = rig.solver().await;
-    let lane = &solver.lanes["destination"];
-    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(false));
+    let account = &solver.accounts["destination"];
+    assert_eq!(solver.approve_ahead(account, rig.now).await, Ok(false));
     // It is on its way: nobody makes another one.
-    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(false));
+    assert_eq!(solver.approve_ahead(account, rig.now).await, Ok(false));
     assert_eq!(rig.destination.waiting(), 1);
     rig.mine(1);
-    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(true));
+    assert_eq!(solver.approve_ahead(account, rig.now).await, Ok(true));
     assert_eq!(rig.destination.waiting(), 0);
     for _ in 0..10 {
         rig.mine(1);
-        lane.sweep(rig.now / 1_000).await.unwrap();
+        account.sweep(rig.now / 1_000).await.unwrap();
     }
     rig.is_clean().await;
 }
@@ -152,12 +152,12 @@ async fn order_is_filled_once_wherever_the_process_dies() {
             "{point}"
         );
         assert_eq!(rig.origin.paid(request.order_id), []);
-        // The allowance's own nonce is let go a little later.
+        // The approval's own nonce is freed a little later.
         for _ in 0..10 {
             rig.mine(1);
             let solver = rig.solver().await;
-            for lane in solver.lanes.values() {
-                lane.sweep(rig.now / 1_000).await.unwrap();
+            for account in solver.accounts.values() {
+                account.sweep(rig.now / 1_000).await.unwrap();
             }
         }
         rig.is_clean().await;
@@ -237,7 +237,7 @@ async fn what_cannot_be_filled_is_given_back_with_its_reason() {
         assert_eq!(verdict.status, Status::Refund, "{reason:?}");
         assert_eq!(verdict.fail_reason, Some(reason));
         let deposit = facts.deposits[0].amount;
-        // 26 250 gas at 110 wei, 0.000006 of a cent: one unit of USDC.
+        // 26 250 gas at a rate of 110, 0.000006 of a cent: one unit of USDC.
         assert_eq!(rig.refunded(request.order_id, 1), deposit - U256::ONE);
         rig.is_clean().await;
     }
@@ -341,9 +341,9 @@ async fn a_strangers_wei_before_between_and_after_changes_nothing() {
         let listed = parked(&rig, &request, B256::repeat_byte(number)).await;
         assert!(listed.unwrap().minor);
     }
-    let told = crate::request::render::v3(&request, &rig.facts(&request).await);
-    let told = serde_json::to_value(told).unwrap();
-    assert_eq!(told["inTxHashes"].as_array().unwrap().len(), 1);
+    let rendered = crate::request::render::v3(&request, &rig.facts(&request).await);
+    let rendered = serde_json::to_value(rendered).unwrap();
+    assert_eq!(rendered["inTxHashes"].as_array().unwrap().len(), 1);
     rig.is_clean().await;
 }
 
@@ -426,8 +426,8 @@ async fn what_was_deposited_too_much_goes_back_when_the_fill_is_final() {
     assert_eq!(rig.refunded(request.order_id, 1), U256::from(49_999_999));
     assert_eq!(rig.status(&request).await, Status::Success);
     let facts = rig.facts(&request).await;
-    let told = serde_json::to_value(crate::request::render::v3(&request, &facts)).unwrap();
-    assert_eq!(told["txHashes"].as_array().unwrap().len(), 2);
+    let rendered = serde_json::to_value(crate::request::render::v3(&request, &facts)).unwrap();
+    assert_eq!(rendered["txHashes"].as_array().unwrap().len(), 2);
     rig.is_clean().await;
 }
 
@@ -443,7 +443,7 @@ async fn a_refund_waits_for_cheaper_gas_and_is_parked_at_its_deadline_only() {
         let request = rig.quote(1, least).await;
         rig.deposit(&request, |deposit| deposit.amount = deposited)
             .await;
-        // 26 250 gas at 90 000 wei are five units.
+        // 26 250 gas at a rate of 90 000 are five units.
         rig.origin.with(|world| world.base = 90_000);
         let solver = rig.solver().await;
         let next = solver.advance(&request.id, rig.now).await;
@@ -487,7 +487,7 @@ async fn a_refund_that_reverts_is_told_and_tried_again_until_it_does_not() {
             panic!("{next:?}");
         };
         assert_eq!(until - rig.now / 1_000, 60 << (tries - 1));
-        // All providers, one, say so: that is told, and tried again all the same.
+        // The only provider says so: the record has it, and the worker tries again all the same.
         assert_eq!(rig.status(&request).await, Status::Failure);
         rig.now = until * 1_000;
     }
@@ -649,7 +649,7 @@ async fn replacements_stop_at_the_operators_limit() {
         rig.mine(20);
         solver.advance(&request.id, rig.now).await.unwrap();
     }
-    let attempts = solver.lanes["destination"].attempts().await.unwrap();
+    let attempts = solver.accounts["destination"].attempts().await.unwrap();
     let versions = vm::ethereum::trade::priced(&attempts[0].1.own).unwrap();
     assert!(versions.len() > 1);
     for pair in versions.windows(2) {
@@ -1018,7 +1018,7 @@ fn charging(request: &mut crate::request::Request, units: u64) {
 
 #[tokio::test]
 async fn a_failed_fill_is_paid_from_the_refund_up_to_what_was_charged_for_gas() {
-    // Some 32 000 gas at 90 010 wei, calldata among it, are six units of USDC.
+    // Some 32 000 gas at a rate of 90 010, data among it, are six units of USDC.
     for (charged, kept) in [(0, 0), (3, 3), (1_000, 6)] {
         let mut rig = Rig::new();
         let request = rig.quote(1, |request| charging(request, charged)).await;
@@ -1040,7 +1040,7 @@ async fn what_a_failed_fills_bytes_cost_is_taken_from_the_refund_too() {
     let mut rig = Rig::new();
     let change = |request: &mut crate::request::Request| {
         charging(request, 1_000);
-        request.fill_data = U256::from(bytes);
+        request.fill_besides = U256::from(bytes);
     };
     let request = rig.quote(1, change).await;
     rig.destination.with(|world| {
@@ -1064,7 +1064,7 @@ async fn what_it_cost_to_use_a_refused_fills_nonce_up_is_taken_from_the_refund()
     });
     rig.deposit(&request, |_| ()).await;
     rig.settle(&request).await;
-    // 26 250 gas at 40 010 wei are three units of USDC.
+    // 26 250 gas at a rate of 40 010 are three units of USDC.
     let back = rig.refunded(request.order_id, 1);
     assert_eq!(back, U256::from(99_999_999 - 3));
 }
@@ -1109,7 +1109,7 @@ async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
 fn handle(rig: &Rig) -> super::admin::AdminHandle {
     super::admin::AdminHandle {
         requests: rig.requests.clone(),
-        books: tokio::sync::watch::Sender::new(None).subscribe(),
+        reconciliation: tokio::sync::watch::Sender::new(None).subscribe(),
         clock: || (chain::GENESIS + 100) * 1_000,
     }
 }
@@ -1131,8 +1131,8 @@ async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
         minor: false,
         since: 0,
     };
-    let place = rows::parked::key(&request.id, &deposit);
-    let batch = crate::store::Batch::new().put(place, parked.encode().unwrap());
+    let row = rows::parked::key(&request.id, &deposit);
+    let batch = crate::store::Batch::new().put(row, parked.encode().unwrap());
     rig.store.commit(batch).await.unwrap();
     let handle = handle(&rig);
     assert_eq!(handle.parked(false).await.unwrap().len(), 1);
@@ -1141,15 +1141,15 @@ async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
         since: 1,
         ..parked.clone()
     };
-    let place = rows::parked::key(&request.id, &B256::repeat_byte(9));
-    let batch = crate::store::Batch::new().put(place.clone(), last.encode().unwrap());
+    let row = rows::parked::key(&request.id, &B256::repeat_byte(9));
+    let batch = crate::store::Batch::new().put(row.clone(), last.encode().unwrap());
     rig.store.commit(batch).await.unwrap();
     let listed = handle.parked(false).await.unwrap();
     let since: Vec<_> = listed.iter().map(|left| left.parked.since).collect();
     assert_eq!(since, [1, 0]);
-    let batch = crate::store::Batch::new().delete(place);
+    let batch = crate::store::Batch::new().delete(row);
     rig.store.commit(batch).await.unwrap();
-    // What its order's record has no place for nobody decides about.
+    // The operator cannot release a deposit that its order's record does not have.
     let refused = handle.release(deposit).await;
     assert!(matches!(refused, Err(super::admin::AdminError::LeftOut)));
     assert_eq!(handle.parked(false).await.unwrap().len(), 1);
@@ -1262,17 +1262,28 @@ async fn books_tell_what_is_owed_and_a_gap_above_the_limit_pauses_fills() {
     rig.settle(&request).await;
     let mut solver = rig.solver().await;
     solver.gap_limit = 99;
-    let books = solver.reconcile(rig.now).await.unwrap();
+    let reconciliation = solver.reconcile(rig.now).await.unwrap();
     assert_eq!(
-        (books.unsettled, books.paid, books.owed),
+        (
+            reconciliation.unsettled,
+            reconciliation.paid,
+            reconciliation.owed
+        ),
         (1, 99_900, 100_000)
     );
-    assert_eq!((books.gap, books.overdue, books.refused), (0, 0, 0));
+    assert_eq!(
+        (
+            reconciliation.gap,
+            reconciliation.overdue,
+            reconciliation.refused
+        ),
+        (0, 0, 0)
+    );
     assert_eq!(solver.paused().await, Ok(None));
     // An hour later it is overdue: 100 dollars are missing, 99 may be.
     let late = rig.now + 3_600_000;
-    let books = solver.reconcile(late).await.unwrap();
-    assert_eq!((books.gap, books.overdue), (100_000, 1));
+    let reconciliation = solver.reconcile(late).await.unwrap();
+    assert_eq!((reconciliation.gap, reconciliation.overdue), (100_000, 1));
     assert!(solver.paused().await.unwrap().is_some());
     let handle = handle(&rig);
     assert!(handle.standing().await.unwrap().paused.is_some());
@@ -1305,12 +1316,22 @@ async fn a_row_that_cannot_be_read_ends_no_reconciliation_and_a_lost_price_hides
     let broken = rows::settlement::key(&B256::ZERO, &B256::ZERO);
     let put = crate::store::Batch::new().put(broken, vec![0xff]);
     rig.store.commit(put).await.unwrap();
-    let books = solver.reconcile(rig.now).await.unwrap();
-    assert_eq!((books.unsettled, books.unreadable), (1, 1));
+    let reconciliation = solver.reconcile(rig.now).await.unwrap();
+    assert_eq!(
+        (reconciliation.unsettled, reconciliation.unreadable),
+        (1, 1)
+    );
     solver.prices = std::sync::Arc::new(rig::Away);
     let late = rig.now + 3_600_000;
-    let books = solver.reconcile(late).await.unwrap();
-    assert_eq!((books.gap, books.overdue, books.unpriced), (100_000, 1, 0));
+    let reconciliation = solver.reconcile(late).await.unwrap();
+    assert_eq!(
+        (
+            reconciliation.gap,
+            reconciliation.overdue,
+            reconciliation.unpriced
+        ),
+        (100_000, 1, 0)
+    );
     assert!(solver.paused().await.unwrap().is_some());
     for gauge in [
         "unsettled 1",
@@ -1328,8 +1349,8 @@ async fn a_row_that_cannot_be_read_ends_no_reconciliation_and_a_lost_price_hides
     // Who has never known a price says so.
     let mut solver = rig.solver().await;
     solver.prices = std::sync::Arc::new(rig::Away);
-    let books = solver.reconcile(late).await.unwrap();
-    assert_eq!((books.gap, books.unpriced), (0, 1));
+    let reconciliation = solver.reconcile(late).await.unwrap();
+    assert_eq!((reconciliation.gap, reconciliation.unpriced), (0, 1));
     shows("unpriced 1");
 }
 
@@ -1337,7 +1358,7 @@ async fn a_row_that_cannot_be_read_ends_no_reconciliation_and_a_lost_price_hides
 async fn the_worker_reconciles_every_minute() {
     let rig = Rig::new();
     let solver = std::sync::Arc::new(rig.solver().await);
-    let mut books = solver.books.subscribe();
+    let mut reconciliation = solver.reconciliation.subscribe();
     let worker = Worker {
         solver,
         settler: None,
@@ -1348,7 +1369,8 @@ async fn the_worker_reconciles_every_minute() {
     let stop = tokio_util::sync::CancellationToken::new();
     let working = tokio::spawn(worker.run(stop.clone()));
     for _ in 0..2 {
-        let reconciled = tokio::time::timeout(std::time::Duration::from_secs(61), books.changed());
+        let reconciled =
+            tokio::time::timeout(std::time::Duration::from_secs(61), reconciliation.changed());
         reconciled.await.unwrap().unwrap();
     }
     stop.cancel();

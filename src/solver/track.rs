@@ -1,10 +1,10 @@
-//! What became of payments: from sent to included, told as done, and final; back after a reorg.
+//! What became of payments: sent, included, confirmed, final; back after a reorg.
 
 use vm::{Amount, Kept, ReadError, Receipt, Transaction, trade::Payout};
 
 use super::{
     Solver, SolverError, View,
-    account::{Depth, Landing, Push, SolverAccount},
+    account::{AttemptStatus, Depth, Push, SolverAccount},
     attempts, claim, claimable,
     fill::payments,
     inventory, park,
@@ -19,8 +19,7 @@ use crate::{
         Batch, Expect,
         requests::RequestsError,
         rows::{
-            self,
-            attempt::Attempt,
+            self, attempt,
             claim::{Claim, Leg, Stage},
             outlay,
             settlement::{Part, Settlement},
@@ -40,7 +39,7 @@ impl Solver {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(error @ SolverError::Requests(RequestsError::Refused)) => return Err(error),
-                // One chain that does not answer holds up no payment on another.
+                // A chain that does not answer holds up no payment on another.
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
@@ -48,19 +47,19 @@ impl Solver {
     }
 
     async fn track_one(&self, view: &View, at: usize, leg: &Leg) -> Result<bool, SolverError> {
-        let lane = self.lane_of(leg)?;
-        let Some(attempt) = lane.attempt(&leg.attempt).await? else {
-            // It goes with the commit that ends the payment: this view is an old one.
+        let account = self.account_of(leg)?;
+        let Some(attempt) = account.attempt(&leg.attempt).await? else {
+            // The commit that ends the payment removes the attempt: this view is outdated.
             return Ok(true);
         };
         let now = view.now / 1_000;
-        let tended = lane.tend(&leg.attempt, &attempt, now, Push::Hold);
-        let (mut attempt, mut landing) = tended.await?;
-        if landing == Landing::Waiting {
+        let tended = account.tend(&leg.attempt, &attempt, now, Push::Hold);
+        let (mut attempt, mut status) = tended.await?;
+        if status == AttemptStatus::Waiting {
             let push = self.push(view, leg).await?;
-            (attempt, landing) = lane.tend(&leg.attempt, &attempt, now, push).await?;
+            (attempt, status) = account.tend(&leg.attempt, &attempt, now, push).await?;
         }
-        self.follow(view, at, (&attempt, &landing)).await
+        self.follow(view, at, (&attempt, &status)).await
     }
 
     /// Stores how far a payment is.
@@ -68,18 +67,18 @@ impl Solver {
         &self,
         view: &View,
         at: usize,
-        (attempt, landing): (&Attempt, &Landing),
+        (attempt, status): (&attempt::Attempt, &AttemptStatus),
     ) -> Result<bool, SolverError> {
         let (leg, mut next) = (&view.claim.legs[at], view.claim.clone());
-        let lane = self.lane_of(leg)?;
-        let paid = self.is_paid(view, leg, landing);
-        let stage = stage(landing, paid);
+        let account = self.account_of(leg)?;
+        let paid = self.is_paid(view, leg, status);
+        let stage = stage(status, paid);
         next.legs[at].stage = stage;
-        next.legs[at].transaction = match landing {
-            Landing::Landed { signed, .. } => Some(signed.id.clone()),
-            Landing::Waiting | Landing::Lost => None,
+        next.legs[at].transaction = match status {
+            AttemptStatus::Included { signed, .. } => Some(signed.id.clone()),
+            AttemptStatus::Waiting | AttemptStatus::Lost => None,
         };
-        next.legs[at].wasted = match self.wasted(lane, leg, (attempt, landing)).await {
+        next.legs[at].wasted = match self.wasted(account, leg, (attempt, status)).await {
             Some(wasted) => wasted,
             None if stage == Stage::Failed => return Err(SolverError::Read(unpriced())),
             None => Amount::ZERO,
@@ -87,26 +86,26 @@ impl Solver {
         let unpaid = (stage == Stage::Failed && paid == Some(false))
             .then(|| park::unpaid(view, &next.legs[at]));
         if stage == Stage::Failed {
-            next = self.failed(view, next, (at, landing, unpaid.is_some()))?;
+            next = self.failed(view, next, (at, status, unpaid.is_some()))?;
         }
         let mut facts = view.facts.clone();
-        reflect(&mut facts, leg, attempt, (landing, stage));
+        reflect(&mut facts, leg, attempt, (status, stage));
         facts.failure = facts.failure.or(next.failure);
         if next == view.claim && facts == view.facts {
             return Ok(false);
         }
-        let mut batch = self.accounted(lane, leg, (attempt, stage))?;
+        let mut batch = self.accounted(account, leg, (attempt, stage))?;
         if let Some(parking) = &unpaid {
             batch = park::list(view, parking, batch)?;
-            park::tell(view, &next, &mut facts, parking);
+            park::record(view, &next, &mut facts, parking);
         }
         if let Some(settlement) = settlement(view, &next, &next.legs[at]) {
-            // Also while no oracle is asked: it waits for the day when one is.
+            // The row is stored even while no oracle is configured: it is settled once one is.
             let key = rows::settlement::key(&view.request.id, &leg.deposit);
             let row = settlement.encode()?;
             batch = batch.expect(key.clone(), Expect::Absent).put(key, row);
         }
-        // What surely was not paid counts for no limit.
+        // A fill that certainly paid nothing counts for no limit.
         let failed = stage == Stage::Failed && leg.purpose == Purpose::Fill;
         let leaves = failed && unpaid.is_none();
         if leaves {
@@ -125,20 +124,20 @@ impl Solver {
         Ok(true)
     }
 
-    /// What follows from a payment that can never pay: its order fails, its deposit is given back after
-    /// a pause, or left to the operator where nobody can say what became of the money.
+    /// What follows from a payment that can never pay: its order fails, or its deposit is given back after a pause. The
+    /// deposit is parked where it is unknown what became of the money.
     fn failed(
         &self,
         view: &View,
         mut next: Claim,
-        (at, landing, unpaid): (usize, &Landing, bool),
+        (at, status, unpaid): (usize, &AttemptStatus, bool),
     ) -> Result<Claim, SolverError> {
         let leg = next.legs[at].clone();
         if leg.purpose == Purpose::Fill && unpaid {
-            next = claim::failed(&next, self.why(view, &leg, landing));
+            next = claim::failed(&next, self.why(view, &leg, status));
         } else if leg.purpose == Purpose::Fill {
-            next = view.declined(&next, leg.deposit, self.why(view, &leg, landing));
-        } else if !unpaid && is_reverted(landing) {
+            next = view.declined(&next, leg.deposit, self.why(view, &leg, status));
+        } else if !unpaid && is_reverted(status) {
             let manual = RefundFailReason::ManualRefundRequired;
             next = claim::pause(&next, leg.deposit, manual, view.now / 1_000);
         }
@@ -148,23 +147,23 @@ impl Solver {
         })
     }
 
-    /// Reservations, and what the attempt holds, follow the stage.
+    /// Reserves or releases what the attempt takes, and frees the resources that it holds, as the stage says.
     fn accounted(
         &self,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         leg: &Leg,
-        (attempt, stage): (&Attempt, Stage),
+        (attempt, stage): (&attempt::Attempt, Stage),
     ) -> Result<Batch, SolverError> {
-        let batch = lane.batch();
+        let batch = account.batch();
         match stage {
-            Stage::Open => inventory::reserve(batch, lane, attempt, &leg.attempt),
-            Stage::Confirmed => inventory::release(batch, lane, attempt, &leg.attempt),
-            Stage::Final | Stage::Failed => lane.free(batch, &leg.attempt, attempt),
+            Stage::Open => inventory::reserve(batch, account, attempt, &leg.attempt),
+            Stage::Confirmed => inventory::release(batch, account, attempt, &leg.attempt),
+            Stage::Final | Stage::Failed => account.free(batch, &leg.attempt, attempt),
         }
     }
 
-    /// What a payment is worth that is in no block: nothing without its deposit. The reorg that took
-    /// a refund out of its block may have taken the deposit, too, before the index knows of it.
+    /// What to do for a payment that is in no block: without its deposit it must not land. A reorg that removed a
+    /// refund may have removed its deposit too, before the index notices.
     async fn push(&self, view: &View, leg: &Leg) -> Result<Push, SolverError> {
         let deposit = view.deposit(&leg.deposit);
         let standing = deposit.map(|deposit| deposit.standing);
@@ -185,16 +184,16 @@ impl Solver {
 
     /// Whether a quorum has the deposit where it was final.
     async fn is_there(&self, deposit: &Deposit) -> Result<bool, SolverError> {
-        let site = &self.lane(&deposit.network)?.site;
-        let (found, _) = site.agreed(&deposit.transaction).await?;
-        // Anybody may have made it large.
+        let chain = &self.account(&deposit.network)?.chain;
+        let (found, _) = chain.agreed(&deposit.transaction).await?;
+        // Anybody may have made that transaction large.
         let found = Kept::new(found);
         Ok(
             matches!(&*found, Transaction::Succeeded(receipt) if receipt.block.hash == deposit.place.hash),
         )
     }
 
-    /// What is in no block this late would not count: better none.
+    /// Whether it is too late for a payment that is in no block yet: it would not count.
     fn late(&self, view: &View, leg: &Leg) -> bool {
         let deposit = view.deposit(&leg.deposit);
         let (ordered, kept) = match leg.purpose {
@@ -210,54 +209,56 @@ impl Solver {
             Purpose::Excess => (None, deposit.map(claimable::until)),
         };
         let deadline = ordered.map(u64::from).into_iter().chain(kept).min();
-        // Half of what a payment is begun with: the other half is its time to land.
+        // A payment is begun with the whole margin before its deadline: half of it is its time to land.
         deadline.is_some_and(|deadline| {
             deadline <= (view.now / 1_000).saturating_add(self.patience.margin / 2)
         })
     }
 
-    fn why(&self, view: &View, leg: &Leg, landing: &Landing) -> FailReason {
-        match landing {
-            Landing::Lost | Landing::Waiting => FailReason::TransactionNotIncluded,
-            Landing::Landed {
+    fn why(&self, view: &View, leg: &Leg, status: &AttemptStatus) -> FailReason {
+        match status {
+            AttemptStatus::Lost | AttemptStatus::Waiting => FailReason::TransactionNotIncluded,
+            AttemptStatus::Included {
                 signed, success, ..
             } if !signed.cancels => match success {
                 true => FailReason::TooLittleReceived,
                 false => FailReason::ExecutionReverted,
             },
-            Landing::Landed { .. } if is_reorged(view, leg) => FailReason::DepositReorged,
-            Landing::Landed { .. } if self.late(view, leg) => FailReason::OrderExpired,
-            Landing::Landed { .. } => FailReason::TransactionSubmissionFailed,
+            AttemptStatus::Included { .. } if is_reorged(view, leg) => FailReason::DepositReorged,
+            AttemptStatus::Included { .. } if self.late(view, leg) => FailReason::OrderExpired,
+            AttemptStatus::Included { .. } => FailReason::TransactionSubmissionFailed,
         }
     }
 
     /// Whether the transaction paid what it was for, by what a quorum decoded of it; `None` where that
     /// cannot be said.
-    fn is_paid(&self, view: &View, leg: &Leg, landing: &Landing) -> Option<bool> {
-        let Landing::Landed {
+    fn is_paid(&self, view: &View, leg: &Leg, status: &AttemptStatus) -> Option<bool> {
+        let AttemptStatus::Included {
             signed,
             receipt: Some(receipt),
             ..
-        } = landing
+        } = status
         else {
             return None;
         };
         if signed.cancels {
             return None;
         }
-        let wanted = self.lane(&leg.network).and_then(|lane| match leg.purpose {
-            Purpose::Fill => Ok(payments(&view.request, lane, &leg.payments)?),
-            Purpose::Refund | Purpose::Excess => {
-                let known = view.deposit(&leg.deposit).ok_or(SolverError::Fenced)?;
-                let (to, currency) = parties(&view.request, known, lane)?;
-                let amount = leg.amount;
-                Ok(vec![Payout {
-                    to,
-                    currency,
-                    amount,
-                }])
-            }
-        });
+        let wanted = self
+            .account(&leg.network)
+            .and_then(|account| match leg.purpose {
+                Purpose::Fill => Ok(payments(&view.request, account, &leg.payments)?),
+                Purpose::Refund | Purpose::Excess => {
+                    let known = view.deposit(&leg.deposit).ok_or(SolverError::Fenced)?;
+                    let (to, currency) = parties(&view.request, known, account)?;
+                    let amount = leg.amount;
+                    Ok(vec![Payout {
+                        to,
+                        currency,
+                        amount,
+                    }])
+                }
+            });
         let paid = wanted.ok().map(|wanted| {
             wanted.iter().all(|Payout { to, currency, .. }| {
                 let same = wanted
@@ -276,24 +277,23 @@ impl Solver {
     }
 }
 
-/// What the settlement worker needs to know of a payment that is final now. What exceeds an order is
-/// settled with its fill.
+/// The settlement of a payment that is final now. The excess over an order is settled with its fill.
 fn settlement(view: &View, claim: &Claim, leg: &Leg) -> Option<Settlement> {
     if leg.stage != Stage::Final || leg.purpose == Purpose::Excess {
         return None;
     }
     let deposit = view.deposit(&leg.deposit)?;
     let option = option(&view.request, deposit).map_or(0, |(index, _)| index);
-    // The record tells of one: of the fill, or of the first refund of an order without one.
+    // The request's record has one settlement: of the fill, or of the first refund of an order without a fill.
     let mut ended = claim.legs.iter().filter(|one| one.stage != Stage::Failed);
-    let told = leg.purpose == Purpose::Fill
+    let recorded = leg.purpose == Purpose::Fill
         || ended.all(|one| one == leg || one.purpose != Purpose::Fill && one.stage != Stage::Final);
     Some(Settlement {
         purpose: leg.purpose,
         deposit: leg.deposit,
         transaction: leg.transaction.clone()?,
         option,
-        told,
+        recorded,
         deposited: Part::Pending,
         outcome: Part::Pending,
         since: view.now,
@@ -308,9 +308,9 @@ fn unpriced() -> ReadError {
     ReadError::Unavailable("nobody says what a failed payment cost".into())
 }
 
-/// What it does, as anybody may have made it fail.
-fn is_reverted(landing: &Landing) -> bool {
-    matches!(landing, Landing::Landed { signed, success: false, .. } if !signed.cancels)
+/// Whether it reverted: its recipient may have made it fail.
+fn is_reverted(status: &AttemptStatus) -> bool {
+    matches!(status, AttemptStatus::Included { signed, success: false, .. } if !signed.cancels)
 }
 
 fn is_reorged(view: &View, leg: &Leg) -> bool {
@@ -327,12 +327,12 @@ fn received(receipt: &Receipt, to: &vm::Address, currency: &vm::Address) -> Amou
         })
 }
 
-/// How far a payment is, by where its transaction is.
-fn stage(landing: &Landing, paid: Option<bool>) -> Stage {
-    match landing {
-        Landing::Lost => Stage::Failed,
-        Landing::Waiting => Stage::Open,
-        Landing::Landed {
+/// The stage of a payment, by the status of its attempt.
+fn stage(status: &AttemptStatus, paid: Option<bool>) -> Stage {
+    match status {
+        AttemptStatus::Lost => Stage::Failed,
+        AttemptStatus::Waiting => Stage::Open,
+        AttemptStatus::Included {
             signed,
             success,
             depth,
@@ -347,14 +347,21 @@ fn stage(landing: &Landing, paid: Option<bool>) -> Stage {
     }
 }
 
-/// Facts follow what was signed: one of it landed, or any may.
-fn reflect(facts: &mut Facts, leg: &Leg, kept: &Attempt, (landing, stage): (&Landing, Stage)) {
+/// Updates the request's attempts by what was signed: one of it landed, or any may.
+fn reflect(
+    facts: &mut Facts,
+    leg: &Leg,
+    kept: &attempt::Attempt,
+    (status, stage): (&AttemptStatus, Stage),
+) {
     for mut attempt in attempts(leg, kept) {
-        attempt.state = match landing {
-            Landing::Waiting => State::Broadcast,
-            Landing::Lost => State::Replaced,
-            Landing::Landed { signed, .. } if signed.id != attempt.transaction => State::Replaced,
-            Landing::Landed { block, success, .. } => {
+        attempt.state = match status {
+            AttemptStatus::Waiting => State::Broadcast,
+            AttemptStatus::Lost => State::Replaced,
+            AttemptStatus::Included { signed, .. } if signed.id != attempt.transaction => {
+                State::Replaced
+            }
+            AttemptStatus::Included { block, success, .. } => {
                 let place = Inclusion {
                     number: block.number,
                     hash: block.hash,

@@ -1,4 +1,4 @@
-//! A request as a look reads it, and what its record tells of its deposits.
+//! A request as a look reads it, and what its record says of its deposits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,15 +23,15 @@ use crate::{
     },
 };
 
-/// A request as it was read: what every commit about it demands to be unchanged.
+/// A request as it was read. Every commit about it demands that its row and its facts are unchanged.
 pub(super) struct View {
     pub(super) request: Request,
     pub(super) facts: Facts,
     pub(super) claim: Claim,
     pub(super) row: Option<Vec<u8>>,
-    /// What deposits are worth that may be given back, by onchain id.
+    /// The worth of deposits that may be given back, by onchain id.
     pub(super) worths: HashMap<B256, Worth>,
-    /// Deposits of strangers of whom nothing is taken now.
+    /// Deposits of others whose depositors the breaker bars now.
     pub(super) barred: HashSet<B256>,
     /// Unix milliseconds.
     pub(super) now: u64,
@@ -42,7 +42,8 @@ impl Solver {
         let Some(request) = self.requests.by_id(id).await? else {
             return Ok(None);
         };
-        // The claim first: facts that are newer than it make its commits fail, not the other way.
+        // The claim is read before the facts. If a commit comes in between, the claim is the older one, and commits
+        // fail.
         let row = self.requests.store().read(&rows::claim::key(id)).await?;
         let claim = row.as_deref().map(Claim::decode).transpose()?;
         let mut view = View {
@@ -79,8 +80,8 @@ impl View {
         deposits.find(|deposit| deposit.onchain_id == *id)
     }
 
-    /// A refund of a deposit is on its way, or paid. The order's own failure has its place; what pays
-    /// for no order has its reason with the deposit.
+    /// Records that a deposit's refund was begun. The reason of the order's own deposit is the order's failure; another
+    /// deposit has its reason by itself.
     pub(super) fn give_back(&self, facts: &mut Facts, leg: &Leg) {
         let beside = |deposit| self.beside(facts, deposit).is_some();
         match (self.deposit(&leg.deposit), leg.reason) {
@@ -95,8 +96,8 @@ impl View {
         }
     }
 
-    /// `claim` of an order that is not filled for `deposit`: it fails, unless the user did not give that. Then
-    /// the deposit ends by itself: who gave it fails nobody else's order.
+    /// `claim` of an order that is not filled for `deposit`. The order fails where the user gave the deposit. Otherwise
+    /// the deposit ends by itself, so that its depositor cannot fail another's order.
     pub fn declined(&self, claim: &Claim, deposit: B256, why: FailReason) -> Claim {
         let own = |deposit: &Deposit| is_users(&self.request, deposit);
         match self.deposit(&deposit).is_none_or(own) {
@@ -105,8 +106,8 @@ impl View {
         }
     }
 
-    /// Why a deposit ends by itself, whatever becomes of the order: it is not what that asks for, or the user
-    /// did not give it and the order is not filled for it.
+    /// Why a deposit ends by itself, whatever becomes of the order: it is not what the order asks for, or the user did
+    /// not give it and the order is not filled for it.
     fn beside(&self, facts: &Facts, deposit: &Deposit) -> Option<FailReason> {
         let ended = || {
             let fills = facts.alive(Purpose::Fill).next().is_some();
@@ -118,7 +119,7 @@ impl View {
         })
     }
 
-    /// A deposit is not given back, now or at all.
+    /// Records why a deposit is not given back, now or at all.
     pub(super) fn refuse(&self, facts: &mut Facts, deposit: &B256, why: RefundFailReason) {
         let Some(deposit) = self.deposit(deposit) else {
             return;

@@ -1,6 +1,6 @@
-//! What payments cost that paid nobody. The order's deposit pays for it: for fills up to what the user was
-//! charged for gas on the destination, for refunds all of it, and never so much that nothing is given
-//! back. The rest is the solver's, and counts for the breaker.
+//! Waste: what payments cost that paid nobody. The order's deposit pays for it: for fills up to what the user was
+//! charged for gas on the destination, for refunds all of it, and never so much that nothing is given back. The solver
+//! bears the rest, which counts for the breaker.
 
 use std::{collections::HashSet, sync::PoisonError};
 
@@ -9,7 +9,7 @@ use vm::{Amount, spelled_alike};
 
 use super::{
     Solver, SolverError, View,
-    account::{Landing, SolverAccount},
+    account::{AttemptStatus, SolverAccount},
     refund::converted,
 };
 use crate::{
@@ -18,45 +18,44 @@ use crate::{
         quoted::Quoted,
     },
     store::rows::{
-        attempt::Attempt,
+        attempt,
         claim::{Leg, Stage},
     },
 };
 
 impl Solver {
-    /// What a payment cost that paid nobody, in native units: its own gas and bytes where it reverted, those
-    /// of what cancelled it where no node took it. As its receipt says, or else at most; `None` while
-    /// neither is known.
+    /// What a payment cost that paid nobody, in the native currency: its own fee where it reverted, the fee of what
+    /// cancelled it where no node took it. By the receipt, or else at most; `None` while neither is known.
     pub(super) async fn wasted(
         &self,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         leg: &Leg,
-        (attempt, landing): (&Attempt, &Landing),
+        (attempt, status): (&attempt::Attempt, &AttemptStatus),
     ) -> Option<Amount> {
-        let Landing::Landed {
+        let AttemptStatus::Included {
             at,
             signed,
             success,
             wasted,
             ..
-        } = landing
+        } = status
         else {
             return Some(Amount::ZERO);
         };
         if *success && !signed.cancels {
             return Some(Amount::ZERO);
         }
-        // It was asked for as soon as the payment was in a block.
+        // The cost was read as soon as the payment was in a block.
         if !leg.wasted.is_zero() {
             return Some(leg.wasted);
         }
         match wasted {
             Some(wasted) => Some(*wasted),
-            None => lane.at_most((&leg.attempt, attempt), *at).await.ok(),
+            None => account.at_most((&leg.attempt, attempt), *at).await.ok(),
         }
     }
 
-    /// What giving `deposit`, or what of it was too much, back pays for payments that failed.
+    /// What a payment that gives `deposit` or its excess back pays for payments that failed.
     pub(super) async fn charged(
         &self,
         view: &View,
@@ -101,10 +100,10 @@ impl Solver {
         deposit: &Deposit,
         now: u64,
     ) -> Result<Amount, SolverError> {
-        let there = self.lane(&leg.network)?.site.market.as_ref();
-        let here = self.lane(&deposit.network)?;
+        let there = self.account(&leg.network)?.chain.market.as_ref();
+        let here = self.account(&deposit.network)?;
         let native = there.and_then(|market| market.native());
-        let Some((native, listed)) = native.zip(here.site.listed(&deposit.currency)) else {
+        let Some((native, listed)) = native.zip(here.chain.listed(&deposit.currency)) else {
             return Ok(Amount::ZERO);
         };
         let now = now / 1_000;
@@ -116,13 +115,13 @@ impl Solver {
         Ok(amount.unwrap_or_default())
     }
 
-    /// Whether orders like this one have cost too much of late.
+    /// Whether the breaker is open for orders like this one.
     pub(super) fn is_too_costly(&self, view: &View, deposit: &Deposit) -> bool {
         let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         breaker.is_open(&view.request, deposit, view.now / 1_000)
     }
 
-    /// Deposits of whose depositors nothing is taken now, but for the user's own.
+    /// Deposits of others whose depositors the breaker bars now.
     pub(super) fn barred(&self, view: &View) -> HashSet<B256> {
         let (user, now) = (&view.request.user, view.now / 1_000);
         let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +140,10 @@ impl Solver {
         metrics::counter!("intentd_solver_failed_payments_total", "network" => network,
             "purpose" => purpose.to_lowercase())
         .increment(1);
-        let native = self.lanes.get(&leg.network).map(|lane| &lane.site.native);
+        let native = self
+            .accounts
+            .get(&leg.network)
+            .map(|account| &account.chain.native);
         let native = native.map_or("", |native| native.text());
         let paid = self.payable(view, deposit, leg.purpose).await;
         let cost = self.value((&leg.network, native), leg.wasted, view.now);
@@ -166,14 +168,14 @@ impl Solver {
         match purpose {
             Purpose::Fill => spare.min(paid_for_gas(view, deposit)),
             Purpose::Refund => spare,
-            // The order has the rest.
+            // The order has used the rest of the deposit.
             Purpose::Excess => Amount::ZERO,
         }
     }
 }
 
-/// Whether it does something else than it did when it was estimated: what no node took, or a reorg undid, is
-/// nobody's doing.
+/// Whether a payment reverted in a block, other than in its simulation. Where no node took it, or a reorg removed it,
+/// that is nobody's doing.
 fn has_reverted(view: &View, leg: &Leg) -> bool {
     reverted_at(view, leg).is_some()
 }

@@ -1,5 +1,5 @@
-//! Whether a deposit is worth a transaction. Dust is not: it is worth less than giving it back could ever cost,
-//! whatever gas costs at this minute.
+//! Whether a deposit is worth a transaction. Dust is not: it is worth less than giving it back could ever cost, however
+//! low fees are now.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,14 @@ use crate::{
     request::fact::{Deposit, Standing},
 };
 
-/// A hundredth of a dollar with 18 decimals, and five. Dust is worth less than a settlement costs now, kept within
-/// these two: no transfer costs less, and one minute of dear gas parks nothing.
+/// A cent in usd e18, and five. Dust is worth less than a settlement costs now, within these two bounds: no transfer
+/// costs less, and a minute of high fees parks nothing.
 const DUST: u64 = 10_000_000_000_000_000;
 const MOST_DUST: u64 = 5 * DUST;
 
 impl Solver {
-    /// Of every deposit that may be given back, and of what exceeds an order; what cannot be told
-    /// now is left out.
+    /// The worth of every deposit that may be given back, and of every excess. One whose worth cannot be found out now
+    /// is left out.
     pub(super) async fn worths(&self, view: &View) -> HashMap<B256, Worth> {
         let mut worths = HashMap::new();
         for deposit in &view.facts.deposits {
@@ -42,8 +42,11 @@ impl Solver {
     }
 
     async fn worth(&self, deposit: &Deposit, amount: Amount, now: u64) -> Option<Worth> {
-        let site = self.lanes.get(&deposit.network).map(|lane| &lane.site);
-        let Some(listed) = site.and_then(|site| site.listed(&deposit.currency)) else {
+        let chain = self
+            .accounts
+            .get(&deposit.network)
+            .map(|account| &account.chain);
+        let Some(listed) = chain.and_then(|chain| chain.listed(&deposit.currency)) else {
             return Some(Worth::Unknown);
         };
         let price = match self.prices.price(listed, now).await {

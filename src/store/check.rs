@@ -1,6 +1,6 @@
-//! Whether a store is whole: every row can be read, and what rows say of each other is so.
+//! Checks a store: every row must be readable, and rows must agree with each other.
 //!
-//! Meant for a store that nobody writes to: rows that change meanwhile look like defects.
+//! Only for a store that nothing writes to: rows that change meanwhile look like defects.
 
 mod journal;
 mod requests;
@@ -18,17 +18,17 @@ use super::{
 };
 use crate::integrator::Integrator;
 
-/// Defects that are told one by one; all are counted.
-const TOLD: usize = 100;
+/// The most defects that a report lists; it counts all of them.
+const MOST_LISTED: usize = 100;
 
-/// What a store holds and what is wrong with it. Shown as lines: a count per kind, then defects.
+/// The rows and defects of a store. [`fmt::Display`] prints a count per kind, then the defects.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Rows of each kind that has any, by the kind's name.
+    /// The number of rows of each kind in the store, by the kind's name.
     pub counts: Vec<(&'static str, u64)>,
-    /// The first ones.
-    pub told: Vec<Defect>,
-    /// How many there are.
+    /// The first defects.
+    pub listed: Vec<Defect>,
+    /// The number of all defects.
     pub defects: u64,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Report {
         for (kind, count) in &self.counts {
             writeln!(out, "{kind:<12} {count:>10}")?;
         }
-        for defect in &self.told {
+        for defect in &self.listed {
             writeln!(out, "DEFECT {defect}")?;
         }
         let rows: u64 = self.counts.iter().map(|(_, count)| count).sum();
@@ -72,28 +72,28 @@ impl fmt::Display for Report {
 
 /// Checks every row of `store`.
 pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
-    let mut desk = Check {
+    let mut check = Check {
         store,
         freed: freed(store).await?,
         digests: HashSet::new(),
         complete: summaries::are_complete(store).await.unwrap_or_default(),
         kind: None,
         report: Report::default(),
-        complaints: Vec::new(),
+        errors: Vec::new(),
     };
     let mut walk = Walk::new(store);
     loop {
         let page = walk.page().await?;
         if page.is_empty() {
-            return Ok(desk.report);
+            return Ok(check.report);
         }
         for (key, value) in page {
-            desk.row(key, &value).await?;
+            check.row(key, &value).await?;
         }
     }
 }
 
-/// What void statements had consumed: it may be free, or somebody else's.
+/// What void statements consumed: it may be free, or serve another statement.
 async fn freed(store: &dyn Store) -> Result<HashSet<String>, StoreError> {
     let (mut walk, mut freed) = (Walk::of(store, VOID), HashSet::new());
     loop {
@@ -114,19 +114,19 @@ async fn freed(store: &dyn Store) -> Result<HashSet<String>, StoreError> {
     }
 }
 
-/// The check under way.
+/// A running check.
 struct Check<'a> {
     store: &'a dyn Store,
     freed: HashSet<String>,
-    /// Of integrators' keys so far.
+    /// The digests of integrators' keys so far.
     digests: HashSet<[u8; 32]>,
-    /// Every request has a summary, the store says.
+    /// Whether the store records that every request has a summary.
     complete: bool,
     report: Report,
-    /// Of the row at hand; `None` for one of no kind.
+    /// The kind of the current row; `None` for an unknown kind.
     kind: Option<&'static RowKind>,
-    /// About the row at hand.
-    complaints: Vec<String>,
+    /// The errors of the current row.
+    errors: Vec<String>,
 }
 
 impl Check<'_> {
@@ -139,13 +139,13 @@ impl Check<'_> {
         }
         match Row::decode(&key, value) {
             Ok(row) => self.judge(&key, &row).await?,
-            Err(error) => self.complain(error.to_string()),
+            Err(error) => self.error(error.to_string()),
         }
-        for why in std::mem::take(&mut self.complaints) {
+        for why in std::mem::take(&mut self.errors) {
             self.report.defects += 1;
-            if self.report.told.len() < TOLD {
+            if self.report.listed.len() < MOST_LISTED {
                 let key = key.clone();
-                self.report.told.push(Defect { key, why });
+                self.report.listed.push(Defect { key, why });
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Check<'_> {
             }
             Row::Mark(name, _) => {
                 if !rows::mark::FOLLOWERS.contains(&name.as_str()) {
-                    self.complain("nobody follows under this name");
+                    self.error("nobody follows under this name");
                 }
                 Ok(())
             }
@@ -194,17 +194,17 @@ impl Check<'_> {
 
     fn integrator(&mut self, label: &str, integrator: &Integrator) {
         if integrator.label != label {
-            self.complain(format!("it is {}", integrator.label));
+            self.error(format!("it is {}", integrator.label));
         }
         for key in &integrator.keys {
             if !self.digests.insert(key.digest) {
                 let shown = alloy::hex::encode(&key.digest[..4]);
-                self.complain(format!("key {shown} stands there twice"));
+                self.error(format!("key {shown} stands there twice"));
             }
         }
     }
 
-    /// Somebody who is known has asked to be told of the event.
+    /// Checks that the event and its integrator exist.
     async fn owed(&mut self, label: &str, number: u64) -> Result<(), StoreError> {
         let why = format!("no event {number} is one of {label}");
         self.demand(
@@ -218,17 +218,16 @@ impl Check<'_> {
             .await
     }
 
-    /// Whether the table of kinds says that rows like the one at hand lead to those of `kind`.
+    /// Whether the table of kinds says that rows of the current kind lead to rows of `kind`.
     fn refers(&self, kind: Kind) -> bool {
         self.kind.is_some_and(|own| own.refers.contains(&kind))
     }
 
-    fn complain(&mut self, why: impl Into<String>) {
-        self.complaints.push(why.into());
+    fn error(&mut self, why: impl Into<String>) {
+        self.errors.push(why.into());
     }
 
-    /// Complains unless a row is under `key` that `fits`. One that cannot be read has a complaint of
-    /// its own.
+    /// Adds the error `why` unless there is a row under `key` that `fits`. An unreadable row has an error of its own.
     async fn demand(
         &mut self,
         key: Key,
@@ -241,7 +240,7 @@ impl Check<'_> {
             Some(value) => Row::decode(&key, &value).map_or(true, |row| fits(&row)),
         };
         if !fine {
-            self.complain(why);
+            self.error(why);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What every backend does, whatever it is made of.
+//! The tests that every backend passes.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ macro_rules! suite {
         mod sled {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                let place = tempfile::tempdir().unwrap();
-                let store = super::SledStore::open(place.path()).unwrap();
+                let directory = tempfile::tempdir().unwrap();
+                let store = super::SledStore::open(directory.path()).unwrap();
                 super::$case(std::sync::Arc::new(store)).await;
             })*
         }
@@ -54,7 +54,7 @@ suite!(
     who_lost_a_lease_changes_nothing_any_more,
 );
 
-/// What the daemon keeps, as its rooms keep it.
+/// The rows of the daemon's modules, written as the modules write them.
 mod kept;
 use kept::{
     a_cursor_moves_with_what_was_seen_or_not_at_all,
@@ -149,7 +149,7 @@ async fn preconditions_are_checked_in_order(store: Arc<dyn Store>) {
 }
 
 async fn a_commit_sees_those_before_it(store: Arc<dyn Store>) {
-    // Handed over together, so that a backend that groups commits has them in one group.
+    // Started together, so that a backend that groups commits has them in one group.
     let commits = (0..50).map(|n: u32| {
         let before = n.checked_sub(1).map(|n| n.to_string().into_bytes());
         let expect = before.map_or(Expect::Absent, Expect::Equals);
@@ -169,13 +169,13 @@ async fn a_commit_sees_those_before_it(store: Arc<dyn Store>) {
 
 async fn one_of_many_racing_claims_wins(store: Arc<dyn Store>) {
     for round in 0..20 {
-        let place = format!("place/{round}");
+        let slot = format!("slot/{round}");
         let tasks = (0..16).map(|n: u8| {
-            let (store, place) = (store.clone(), place.clone());
+            let (store, slot) = (store.clone(), slot.clone());
             tokio::spawn(async move {
                 let batch = Batch::new()
-                    .claim(key(&place), vec![n])
-                    .put(key(&format!("{place}/by/{n}")), vec![n]);
+                    .claim(key(&slot), vec![n])
+                    .put(key(&format!("{slot}/by/{n}")), vec![n]);
                 store.commit(batch).await.unwrap()
             })
         });
@@ -190,7 +190,7 @@ async fn one_of_many_racing_claims_wins(store: Arc<dyn Store>) {
             .unwrap();
         let found = Some(vec![u8::try_from(winner).unwrap()]);
         let lost = Outcome::Refused {
-            key: key(&place),
+            key: key(&slot),
             found,
         };
         assert_eq!(
@@ -199,7 +199,7 @@ async fn one_of_many_racing_claims_wins(store: Arc<dyn Store>) {
         );
         let range = Range {
             kind: KIND,
-            prefix: format!("{place}/by/").into(),
+            prefix: format!("{slot}/by/").into(),
             after: None,
             limit: 99,
             reverse: false,

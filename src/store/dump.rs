@@ -4,7 +4,7 @@
 //! JSON objects, and each line ends with a newline. Rows come in the order of kind and name. `sha256`
 //! of the foot is over every byte before the foot's line: a file that was cut or changed is refused.
 
-mod nonces;
+mod format3;
 mod older;
 
 use std::{
@@ -193,19 +193,19 @@ pub async fn write(store: &dyn Store, out: &mut impl Write) -> Result<u64, DumpE
 /// How rows become those of this version.
 enum Carrying {
     Nothing,
-    /// See [`nonces`].
-    Nonces,
-    /// See [`older`].
+    /// An export of a store of format 3.
+    Format3,
+    /// An export of a store of format 1, with what is known of it so far.
     Journal(Box<Older>),
 }
 
-/// Puts every row of `input` into `store`, of an older version what is carried over ([`older`], [`nonces`]).
+/// Puts every row of `input` into `store`, of an older version what is carried over ([`older`], [`format3`]).
 /// After an error some may be there.
 pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<Imported, DumpError> {
     let mut input = Seal::new(input);
     let mut carrying = match head(&mut input)? {
         FORMAT => Carrying::Nothing,
-        nonces::STORE => Carrying::Nonces,
+        format3::STORE => Carrying::Format3,
         _ => Carrying::Journal(Box::default()),
     };
     let (mut filling, mut last) = (Filling::new(store), None);
@@ -218,7 +218,7 @@ pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<Importe
             let rows = input.rows;
             return match carrying {
                 Carrying::Journal(older) => older.end(store).await,
-                Carrying::Nothing | Carrying::Nonces => Ok(Imported {
+                Carrying::Nothing | Carrying::Format3 => Ok(Imported {
                     rows,
                     left_out: Vec::new(),
                 }),
@@ -237,7 +237,7 @@ pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<Importe
         let row = (key, line.value.to_vec());
         let rows = match &mut carrying {
             Carrying::Nothing => vec![row],
-            Carrying::Nonces => nonces::row(row)?,
+            Carrying::Format3 => format3::row(row)?,
             Carrying::Journal(older) => older.row(row)?.into_iter().collect(),
         };
         for row in rows {

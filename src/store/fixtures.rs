@@ -1,5 +1,5 @@
-//! Rows of every kind that belong together, for tests: a statement that stands and one that is void,
-//! and a request that was seen, paid and handed over.
+//! Consistent rows of every kind, for tests: a valid statement and a void one, and a request that was seen, paid and
+//! settled.
 
 use alloy::primitives::{B256, U256};
 use vm::protocol::signature::Signature;
@@ -51,7 +51,7 @@ pub use self::{
     listed::{leading, summary},
 };
 
-/// The statement that stands.
+/// The valid statement.
 pub const STATEMENT: &str = "deposit/base/0x1";
 /// The chain and network of all rows.
 pub const NETWORK: &str = "origin";
@@ -127,13 +127,13 @@ pub fn claim() -> Claim {
     }
 }
 
-/// Every row, in no order.
+/// Every row, unordered.
 pub fn rows() -> Vec<(Key, Vec<u8>)> {
     [
         journal(),
         index(),
         solver(),
-        told(),
+        events(),
         seen(),
         listing(),
         quoted(),
@@ -142,7 +142,7 @@ pub fn rows() -> Vec<(Key, Vec<u8>)> {
     .concat()
 }
 
-/// How many they are.
+/// The number of rows.
 pub fn count() -> u64 {
     rows().len() as u64
 }
@@ -213,7 +213,7 @@ fn index() -> Vec<(Key, Vec<u8>)> {
         first: 1,
         next: 1,
     };
-    let place = (NETWORK, deposit.place.number);
+    let position = (NETWORK, deposit.place.number);
     vec![
         (
             request::key(&request.id),
@@ -223,7 +223,7 @@ fn index() -> Vec<(Key, Vec<u8>)> {
         (facts::key(&request.id), facts::encode(&facts).unwrap()),
         (super::rows::cursor::key(NETWORK), cursor.encode().unwrap()),
         (
-            deposit_tx::key(place.0, place.1, &deposit.onchain_id),
+            deposit_tx::key(position.0, position.1, &deposit.onchain_id),
             deposit_tx::encode(&seen).unwrap(),
         ),
         (
@@ -240,7 +240,7 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
         deposit: deposit(),
         transaction: "0x1".into(),
         option: 0,
-        told: true,
+        recorded: true,
         deposited: Part::Pending,
         outcome: Part::Pending,
         since: 1,
@@ -293,10 +293,10 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
     ]
 }
 
-fn told() -> Vec<(Key, Vec<u8>)> {
+fn events() -> Vec<(Key, Vec<u8>)> {
     let (request, seen) = (fixtures::request(1), Facts::default());
-    let mut told = crate::request::event::now(&request, &seen);
-    told.key = Some("app".into());
+    let mut status_event = crate::request::event::now(&request, &seen);
+    status_event.key = Some("app".into());
     let app = Integrator {
         label: "app".into(),
         scopes: [Scope::Quote].into(),
@@ -317,7 +317,7 @@ fn told() -> Vec<(Key, Vec<u8>)> {
     vec![
         (delivery::key("app", 1), delivery.encode().unwrap()),
         (dead::key("app", 1), dead.encode().unwrap()),
-        (event::key(1), event::encode(&told).unwrap()),
+        (event::key(1), event::encode(&status_event).unwrap()),
         (integrator::key("app"), integrator::encode(&app).unwrap()),
         (history::key(&id(), 1), history::lead(&id()).1),
         (mark::key(mark::WEBHOOKS), mark::encode(1)),
@@ -344,7 +344,7 @@ pub fn tx_details() -> TxDetails {
     }
 }
 
-/// A transaction that is wanted.
+/// A wanted transaction.
 pub fn wanted() -> tx_details::Row {
     tx_details::Row {
         network: NETWORK.into(),
@@ -368,7 +368,7 @@ fn seen() -> Vec<(Key, Vec<u8>)> {
     ]
 }
 
-/// The fixture's only one.
+/// The fixture's only integrator key.
 pub fn integrator_key() -> IntegratorKey {
     IntegratorKey {
         digest: [9; 32],
@@ -377,7 +377,7 @@ pub fn integrator_key() -> IntegratorKey {
     }
 }
 
-/// Puts `rows` into `store`.
+/// Writes `rows` into `store`.
 pub async fn fill(store: &dyn Store, rows: Vec<(Key, Vec<u8>)>) {
     let put = |batch: Batch, (key, value)| batch.put(key, value);
     let batch = rows.into_iter().fold(Batch::new(), put);

@@ -1,4 +1,4 @@
-//! Integrators in the store: the only way to read and change them. All of them are held in memory.
+//! Integrators in the store. All code reads and changes them through this module, which holds all of them in memory.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,41 +19,41 @@ pub enum IntegratorsError {
     Row(#[from] RowError),
 }
 
-/// See the module.
+/// Reads and changes integrators, and announces changes.
 #[derive(Clone)]
 pub struct Integrators {
     store: Arc<dyn Store>,
-    book: watch::Sender<Arc<ByLabel>>,
-    /// One change at a time: the book must not go back to an older one.
+    all: watch::Sender<Arc<ByLabel>>,
+    /// One change at a time, so that the memory never returns to an older state.
     turn: Arc<Mutex<()>>,
 }
 
 impl Integrators {
-    /// Reads all of them.
+    /// Reads all integrators into memory.
     pub async fn open(store: Arc<dyn Store>) -> Result<Self, IntegratorsError> {
-        let mut book = ByLabel::new();
+        let mut all = ByLabel::new();
         for (_, bytes) in store.scan(rows::range()).await? {
             let one = rows::decode(&bytes)?;
-            book.insert(one.label.clone(), Arc::new(one));
+            all.insert(one.label.clone(), Arc::new(one));
         }
-        let book = watch::Sender::new(Arc::new(book));
+        let all = watch::Sender::new(Arc::new(all));
         let turn = Arc::default();
-        Ok(Self { store, book, turn })
+        Ok(Self { store, all, turn })
     }
 
-    /// All of them now.
-    pub fn book(&self) -> Arc<ByLabel> {
-        self.book.borrow().clone()
+    /// The current integrators.
+    pub fn all(&self) -> Arc<ByLabel> {
+        self.all.borrow().clone()
     }
 
-    /// Wakes when one has changed.
+    /// Wakes when an integrator has changed.
     pub fn changes(&self) -> watch::Receiver<Arc<ByLabel>> {
-        self.book.subscribe()
+        self.all.subscribe()
     }
 
-    /// Changes the integrator under `label`. `change` runs again when another process changed the row
-    /// meanwhile; its refusal changes nothing. The change is durable and visible ([`Self::changes`]) when this
-    /// returns; once the store has it, that holds even if the caller stops waiting.
+    /// Changes the integrator under `label`. `change` runs again when another process changed the row meanwhile; its
+    /// error changes nothing. When this returns, the change is durable and visible ([`Self::changes`]); a caller that
+    /// stops waiting does not undo it.
     pub async fn change<E: From<IntegratorsError>>(
         &self,
         label: &str,
@@ -83,7 +83,7 @@ impl Integrators {
         }
     }
 
-    /// `None`: the store has something else by now.
+    /// `None` when the stored row has changed meanwhile.
     async fn keep(
         self,
         batch: Batch,
@@ -94,8 +94,8 @@ impl Integrators {
             return Ok(None);
         };
         let after = Arc::new(after);
-        self.book.send_modify(|book| {
-            Arc::make_mut(book).insert(after.label.clone(), after.clone());
+        self.all.send_modify(|all| {
+            Arc::make_mut(all).insert(after.label.clone(), after.clone());
         });
         Ok(Some(after))
     }
@@ -138,10 +138,10 @@ mod tests {
             integrators.change("app", more).await.unwrap();
         };
         futures::future::join_all((0..20).map(|_| count())).await;
-        assert_eq!(integrators.book()["app"].created_at, 25);
+        assert_eq!(integrators.all()["app"].created_at, 25);
         assert_eq!(
-            Integrators::open(store).await.unwrap().book(),
-            integrators.book()
+            Integrators::open(store).await.unwrap().all(),
+            integrators.all()
         );
     }
 
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(refused.await, Err(no()));
         assert!(!changes.has_changed().unwrap());
         let again = Integrators::open(store).await.unwrap();
-        assert_eq!(again.book(), integrators.book());
-        assert_eq!(*again.book()["app"], app());
+        assert_eq!(again.all(), integrators.all());
+        assert_eq!(*again.all()["app"], app());
     }
 }

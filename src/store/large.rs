@@ -1,11 +1,9 @@
-//! What large quotes that nobody has acted on may take of the disk together, and who asked for them.
-//! Pure.
+//! The disk budget of large quotes that nobody has acted on, by caller. Pure.
 //!
-//! Small quotes are not counted: nobody's small quote is refused, or forgotten, for anybody's large ones.
-//! Callers without a key have half of the room at most, and none of theirs takes the place of a key's. Who
-//! has more of them makes room first, so that many of one caller's cost another caller nothing. A quote
-//! makes room only when it no longer matters to a deposit that was made in time, as far as its origin has
-//! been indexed; but a key that has less than its part has its place, whatever others without one have.
+//! Small quotes do not count: large quotes never displace them. Callers without a key share at most half of the
+//! budget and never displace a key's quote. The caller with the most bytes makes room first, so that many quotes of
+//! one caller cost others nothing. A quote makes room only once no deposit in time can need it, as far as its origin
+//! is indexed; a key below its share gets room from callers without a key at once.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,10 +11,10 @@ use alloy::primitives::B256;
 
 use super::rows::large::Large;
 
-/// Seconds beyond its validity for which a quote makes no room: a deposit in time is seen by then.
+/// Seconds after its validity for which a quote makes no room: by then the index has seen every deposit in time.
 const SPARED: u64 = 10 * 60;
 
-/// Bytes that there is room for: of one caller, and of all.
+/// The byte budget: per caller, and in all.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     pub each: u64,
@@ -32,28 +30,28 @@ impl Default for Budget {
     }
 }
 
-/// What must be done before a quote is stored.
+/// What the caller does before it stores a quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// Nothing: it has its place now.
+    /// Nothing: the ledger has counted the quote.
     Taken,
-    /// This one goes first.
+    /// Delete this quote first.
     After(B256),
-    /// There is none until those of others have had their time.
+    /// Refuse the quote: nothing may be deleted yet.
     Full,
 }
 
-/// See the module.
+/// Counts the large quotes and decides which one makes room.
 #[derive(Debug, Default)]
 pub struct Ledger {
     budget: Budget,
     quotes: HashMap<B256, Large>,
     callers: HashMap<u64, Caller>,
     total: u64,
-    /// Of callers without a key, and its bytes.
+    /// The quotes of callers without a key, and their bytes.
     keyless: BTreeSet<B256>,
     strangers: u64,
-    /// By network, the time of the last block that was indexed.
+    /// By network, the time of the last indexed block.
     reached: HashMap<String, u64>,
 }
 
@@ -61,7 +59,7 @@ pub struct Ledger {
 struct Caller {
     keyed: bool,
     bytes: u64,
-    /// Ids begin with the time: the oldest is first.
+    /// Ids begin with their time, so the oldest is first.
     quotes: BTreeSet<B256>,
 }
 
@@ -73,12 +71,12 @@ impl Ledger {
         }
     }
 
-    /// Bytes of all that are counted.
+    /// The bytes of all counted quotes.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// All blocks of `network` up to one of this time, in unix seconds, are indexed.
+    /// Records that all blocks of `network` up to this time (unix seconds) are indexed.
     pub fn reach(&mut self, network: &str, time: u64) {
         match self.reached.get_mut(network) {
             Some(reached) => *reached = time.max(*reached),
@@ -86,7 +84,7 @@ impl Ledger {
         }
     }
 
-    /// Whether the origin has been indexed for more than `seconds` beyond the quote's validity.
+    /// Whether the origin is indexed for more than `seconds` beyond the quote's validity.
     pub fn is_over(&self, id: &B256, seconds: u64) -> bool {
         self.quotes.get(id).is_some_and(|large| {
             let reached = self.reached.get(&large.network);
@@ -94,16 +92,16 @@ impl Ledger {
         })
     }
 
-    /// Makes a place for a quote, or says what keeps it from one.
+    /// Counts a quote if there is room; else names the quote to delete first.
     pub fn take(&mut self, id: B256, large: Large) -> Room {
         let own = self.callers.get(&large.by).map_or(0, |caller| caller.bytes);
-        let over = |used: u64, most| used.saturating_add(large.bytes) > most;
+        let exceeds = |used: u64, most| used.saturating_add(large.bytes) > most;
         let Budget { each, all } = self.budget;
-        let found = if over(own, each) {
+        let found = if exceeds(own, each) {
             self.oldest(large.by)
-        } else if !large.keyed && over(self.strangers, all / 2) {
+        } else if !large.keyed && exceeds(self.strangers, all / 2) {
             self.greediest(false)
-        } else if over(self.total, all) {
+        } else if exceeds(self.total, all) {
             let keyed = || {
                 self.keyless
                     .first()
@@ -119,7 +117,7 @@ impl Ledger {
         found.map_or(Room::Full, Room::After)
     }
 
-    /// Counts a quote that has its place.
+    /// Counts a stored quote.
     pub fn add(&mut self, id: B256, large: Large) {
         self.remove(&id);
         let caller = self.callers.entry(large.by).or_default();
@@ -134,7 +132,7 @@ impl Ledger {
         self.quotes.insert(id, large);
     }
 
-    /// One that was acted on, or is forgotten.
+    /// Removes a quote that was acted on or deleted.
     pub fn remove(&mut self, id: &B256) {
         let Some(large) = self.quotes.remove(id) else {
             return;
@@ -152,13 +150,13 @@ impl Ledger {
         }
     }
 
-    /// A caller's oldest, if it may go.
+    /// A caller's oldest quote, if it may be deleted.
     fn oldest(&self, by: u64) -> Option<B256> {
         let id = self.callers.get(&by)?.quotes.first()?;
         self.is_over(id, SPARED).then_some(*id)
     }
 
-    /// The oldest of whoever, with a key or without, has most and one that may go.
+    /// The oldest quote of the caller, with a key or without, that has the most bytes and one that may be deleted.
     fn greediest(&self, keyed: bool) -> Option<B256> {
         let callers = self.callers.iter();
         let callers = callers.filter(|(_, caller)| caller.keyed == keyed);
@@ -173,14 +171,14 @@ mod tests {
 
     const NOW: u64 = 100_000;
     const BUDGET: Budget = Budget { each: 50, all: 200 };
-    /// Callers from here on have a key.
+    /// Callers from this number on have a key.
     const KEYS: u64 = 100;
 
     fn id(number: u8) -> B256 {
         B256::with_last_byte(number)
     }
 
-    /// Ten bytes that may go at `NOW`, or not yet.
+    /// A quote of ten bytes that may be deleted at `NOW`, or not yet.
     fn quote(by: u64, old: bool) -> Large {
         let age = if old { SPARED + 1 } else { SPARED };
         Large {
@@ -212,7 +210,7 @@ mod tests {
         assert_eq!(ledger.take(id(99), quote(1, true)), Room::Taken);
         let mut ledger = filled(&[(1, 5, false)]);
         assert_eq!(ledger.take(id(99), quote(1, true)), Room::Full);
-        // Everybody else has theirs.
+        // The other callers have their own shares.
         assert_eq!(ledger.take(id(99), quote(2, true)), Room::Taken);
     }
 
@@ -226,7 +224,7 @@ mod tests {
                 ledger.remove(&first);
             }
         }
-        // The third's, then in turn; the first's one stays.
+        // First the third caller's, then in turn; the first caller's stays.
         assert_eq!(gone.len(), 4);
         assert!(gone.contains(&id(6)) && gone.contains(&id(2)) && !gone.contains(&id(1)));
         assert_eq!(ledger.total(), 100);
@@ -240,13 +238,14 @@ mod tests {
         let keys: Vec<_> = (KEYS..KEYS + 2).map(|key| (key, 5, false)).collect();
         let mut ledger = filled(&[&strangers[..], &keys].concat());
         assert_eq!((ledger.total(), ledger.strangers), (200, 100));
-        // Full of what may not go yet: no stranger has a place, a key that has nothing takes a stranger's.
+        // Full of quotes that may not be deleted yet: a stranger gets no room, and a key without quotes displaces a
+        // stranger's.
         assert_eq!(ledger.take(id(99), quote(3, false)), Room::Full);
         assert_eq!(
             ledger.take(id(99), quote(KEYS + 3, false)),
             Room::After(id(1))
         );
-        // One that may go goes first. What a key has had is its own.
+        // A quote that may be deleted goes first. A key displaces nothing beyond its share.
         assert_eq!(ledger.take(id(99), quote(KEYS, false)), Room::Full);
         let old = [(1, 5, false), (2, 5, true)];
         let mut ledger = filled(&[&old[..], &keys].concat());
@@ -261,12 +260,12 @@ mod tests {
         let keys: Vec<_> = (KEYS..KEYS + 4).map(|key| (key, 5, true)).collect();
         let mut ledger = filled(&keys);
         assert_eq!(ledger.take(id(99), quote(1, true)), Room::Full);
-        // A key's own take their turn.
+        // A key's own quotes go in turn.
         let taken = ledger.take(id(99), quote(KEYS + 5, true));
         assert!(matches!(taken, Room::After(_)), "{taken:?}");
     }
 
-    /// A deposit in time is not seen yet where the index stands.
+    /// The index has not yet seen a deposit in time.
     #[test]
     fn what_is_over_is_told_by_the_blocks_of_the_origin() {
         let mut ledger = filled(&[(1, 5, true)]);
@@ -277,7 +276,7 @@ mod tests {
             assert_eq!(ledger.take(id(99), quote(1, true)), expected, "{time}");
         }
         ledger.reach("origin", NOW);
-        // A provider that is late takes nothing back.
+        // A late provider does not move the time back.
         ledger.reach("origin", 1);
         assert_eq!(ledger.take(id(99), quote(1, true)), Room::After(id(1)));
     }

@@ -1,4 +1,5 @@
-//! Being the one holder of something, and proving it with every commit (the row: [`rows::lease`]).
+//! The lease of something that may have one holder; the holder proves it with every commit (the row:
+//! [`rows::lease`]).
 
 use super::{
     Batch, Expect, Key, Outcome, Store,
@@ -14,7 +15,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Takes `what` over from whoever held it. `None`: somebody else did, at the same moment. `now` in
+    /// Takes the lease of `what` from its holder. `None` when another process took it at the same moment. `now` in
     /// unix milliseconds.
     pub async fn take(
         store: &dyn Store,
@@ -36,17 +37,17 @@ impl Held {
         })
     }
 
-    /// An empty commit of this holder's: refused once there is another one.
+    /// An empty commit of this holder; the store refuses it once there is another holder.
     pub fn batch(&self) -> Batch {
         self.with(Batch::new())
     }
 
-    /// `batch` as this holder's.
+    /// Makes `batch` a commit of this holder.
     pub fn with(&self, batch: Batch) -> Batch {
         batch.expect(self.key.clone(), Expect::Equals(self.row.clone()))
     }
 
-    /// Whether there is no other holder yet.
+    /// Whether this holder is still the current one.
     pub async fn stands(&self, store: &dyn Store) -> Result<bool, RequestsError> {
         Ok(store.read(&self.key).await?.as_ref() == Some(&self.row))
     }

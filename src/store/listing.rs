@@ -1,12 +1,11 @@
-//! Requests by what they are asked for: which rows a query looks at, and the page that it gets.
+//! The listing of requests: which rows a query reads, and the page that it gets.
 //!
-//! Listed is what something has been seen of. A quote that nobody acted on is found by its own id or its
-//! order's, and by the status `waiting`. A query that names requests (ids, transactions, accounts) looks at
-//! those; every other walks the order that it asks for. Either looks at a bounded number of summaries: a page may be short, or
-//! empty, and still say where to go on. It goes on behind the last request that was looked at, by
-//! position and not by count, so that what arrives meanwhile moves nothing: whoever pages to the end
-//! gets every request that was there when the first page was asked for, once. Requests that change
-//! meanwhile move in the order of the last change, and only there.
+//! The listing has the requests with facts. A quote that nobody acted on is found by its own id or its order's, and
+//! by the status `waiting`. A query that names requests (ids, transactions, accounts) reads those; every other query
+//! walks its order. Either reads a bounded number of summaries, so a page may be short or empty and still have a
+//! continuation. The next page starts after the last request that was read, by position and not by count, so new
+//! requests do not shift it: a client that reads all pages gets every request that existed at the first page, once.
+//! Only the order of the last change moves requests meanwhile.
 
 mod records;
 mod walk;
@@ -38,17 +37,17 @@ use crate::request::{
     summary::Summary,
 };
 
-/// Summaries that a page looks at, at most.
+/// The most summaries that a page reads.
 const LOOKED: usize = 2_000;
-/// Summaries that are looked at to tell how many are meant.
+/// The most summaries that a count reads.
 const COUNTED: usize = 10_000;
-/// Requests that are looked at one by one where what is asked for leads to them.
+/// The most requests that a query reads one by one.
 const FEW: usize = 1_000;
-/// Quotes that nobody acted on are looked at as so many summaries: they are made of the whole quote.
+/// A quote that nobody acted on costs as much as this many summaries, because its summary is made of the whole quote.
 const DEARER: usize = 4;
-/// Values that a page compares summaries with, at most: a query of many values looks at fewer.
+/// The most comparisons of a page: a query of many values reads fewer summaries.
 const COMPARED: usize = 512_000;
-/// Continuations of this layout.
+/// The version of continuations.
 const VERSION: u8 = 1;
 
 /// Why there is no page.
@@ -56,10 +55,10 @@ const VERSION: u8 = 1;
 pub enum ListingError {
     #[error(transparent)]
     Requests(#[from] RequestsError),
-    /// Requests of an older version are still being read.
-    #[error("the listing is being made")]
+    /// The requests of an older version have no summaries yet.
+    #[error("the listing is not complete yet")]
     Incomplete,
-    /// No continuation of this query.
+    /// The continuation belongs to another query.
     #[error("not a continuation of this query")]
     Foreign,
 }
@@ -76,7 +75,7 @@ impl From<rows::RowError> for ListingError {
     }
 }
 
-/// How much of a query's answer is wanted.
+/// The part of a query's answer that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut<'a> {
     pub limit: usize,
@@ -84,19 +83,18 @@ pub struct Cut<'a> {
     pub total: bool,
 }
 
-/// Part of a query's answer.
+/// A part of a query's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// In the order asked for.
+    /// In the order of the query.
     pub found: Vec<Summary>,
-    /// Where to go on; `None` when there is nothing more.
+    /// Where the next page starts; `None` at the end.
     pub continuation: Option<String>,
-    /// How many requests the query means; `None` unless asked for, and when too many would have to be
-    /// looked at.
+    /// The number of matching requests; `None` unless asked for, and when a count would read too many.
     pub total: Option<u64>,
 }
 
-/// See the module.
+/// Answers queries for requests by pages.
 #[derive(Clone)]
 pub struct Listing {
     store: Arc<dyn Store>,
@@ -104,7 +102,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Over `store`, whose summaries may not be there yet: see [`Listing::complete`].
+    /// The listing of `store`, whose summaries may be incomplete: see [`Listing::complete`].
     pub async fn open(store: Arc<dyn Store>) -> Result<Self, RequestsError> {
         let mut complete = summaries::are_complete(&*store).await?;
         if !complete && summaries::none(&*store).await? {
@@ -117,18 +115,18 @@ impl Listing {
         })
     }
 
-    /// Makes what an older version did not write; at once where there is nothing to do.
+    /// Writes the summaries that an older version did not; returns at once where there are all.
     pub async fn complete(&self) -> Result<(), RequestsError> {
         if self.complete.load(Ordering::Acquire) {
             return Ok(());
         }
         let made = summaries::complete(&*self.store).await?;
-        tracing::info!(made, "the listing is complete");
+        tracing::info!(made, "the daemon completed the listing");
         self.complete.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// The requests that `query` means, a page of them.
+    /// A page of the requests that match `query`.
     pub async fn page(&self, query: &Query, cut: Cut<'_>) -> Result<Page, ListingError> {
         if !self.complete.load(Ordering::Acquire) {
             return Err(ListingError::Incomplete);
@@ -191,7 +189,7 @@ impl Listing {
         Ok(None)
     }
 
-    /// Where the requests that `query` means are looked for.
+    /// The sources in which to look for the matching requests.
     async fn way(&self, query: &Query) -> Result<Way, ListingError> {
         let quotes = query.waits();
         let ordered = || Way {
@@ -225,7 +223,7 @@ impl Listing {
         Ok(way)
     }
 
-    /// Adds the requests of the transaction `name`; `false` where they are too many.
+    /// Adds the requests of the transaction `name`; `false` where there are too many.
     async fn sent(&self, query: &Query, name: &Name, way: &mut Way) -> Result<bool, ListingError> {
         let left = FEW.saturating_sub(way.few.len()) + 1;
         let found = self.store.scan(range(&listed::sent(name), left)).await?;
@@ -237,7 +235,7 @@ impl Listing {
                 continue;
             };
             if let Some(mut summary) = summary {
-                // Its summary may not tell of this one.
+                // The summary may not contain this transaction.
                 summary.with(&roles, name);
                 way.point(query.sort, &summary)?;
             }
@@ -258,7 +256,7 @@ impl Listing {
     /// Adds one request, or a quote that nobody acted on.
     async fn point(&self, query: &Query, id: &B256, way: &mut Way) -> Result<(), ListingError> {
         let (quote, own) = (rows::quote::key(id), summary::key(id));
-        // A quote becomes a request: whoever looks in this order meets one of them.
+        // A quote becomes a request, so reading in this order finds one of the two.
         let mut found = self.store.read_all(&[quote, own]).await?.into_iter();
         let (quote, own) = (found.next().flatten(), found.next().flatten());
         let summary = match (own, quote) {
@@ -270,7 +268,7 @@ impl Listing {
     }
 }
 
-/// How many summaries cost as much as one of `way`.
+/// The number of summaries that cost as much as one of `way`.
 fn dearness(way: &Way) -> usize {
     if way.quotes { DEARER } else { 1 }
 }
@@ -279,7 +277,7 @@ fn range(prefix: &[u8], limit: usize) -> Range {
     Range::new(LISTED, prefix, None, limit)
 }
 
-/// Layout: version, the query's fingerprint (8 bytes), the position of the last request looked at.
+/// Layout: version, the query's fingerprint (8 bytes), the position of the last request that was read.
 fn token(query: &Query, position: &Position) -> String {
     let bytes = [&[VERSION], query.fingerprint().as_slice(), position].concat();
     URL_SAFE_NO_PAD.encode(bytes)

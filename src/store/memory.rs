@@ -1,4 +1,4 @@
-//! A store in memory, for tests and rehearsals. It forgets everything when it is dropped.
+//! A store in memory, for tests and simulations. Dropping it deletes all rows.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError, number};
 
-/// See the module.
+/// A [`Store`] in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -36,7 +36,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// From now on every call fails, as after a failed sync.
+    /// Makes every further call fail, as after a failed sync.
     pub fn fail(&self, why: &str) {
         self.state
             .lock()

@@ -1,8 +1,8 @@
-//! What the daemon remembers: rows under domain keys, changed by one verb.
+//! The daemon's store: rows under typed keys, with one operation to change them.
 //!
-//! [`Store::commit`] is the only write. Its preconditions are checked and its rows written as one
-//! step, and it answers only when everything it wrote or compared would survive a power loss.
-//! Nothing here knows what a row means to the daemon; row kinds and layouts are in [`rows`].
+//! [`Store::commit`] is the only write. It checks preconditions and writes rows in one step, and returns only when
+//! everything that it wrote or compared survives a power loss. The store does not know the meaning of rows; [`rows`]
+//! has the kinds and layouts.
 
 pub mod check;
 #[cfg(test)]
@@ -28,22 +28,21 @@ use async_trait::async_trait;
 
 pub use self::sled::{Making, OpenError, ReplaceError, home};
 
-/// The layout of a store as a whole: which kinds of rows there are and what they mean to each other.
-/// A store of another one is not opened.
+/// The layout of a store as a whole: its row kinds and their relations. A store with another layout does not open.
 pub const FORMAT: u8 = 4;
-/// The older layouts whose exports are carried over ([`dump`]).
+/// The older layouts whose exports can be imported ([`dump`]).
 pub const OLDER: [u8; 2] = [1, 3];
 
-/// The greatest key and value that a store takes, in bytes.
+/// The most bytes of a key.
 pub const MAX_KEY: usize = 4 << 10;
-/// See [`MAX_KEY`].
+/// The most bytes of a value.
 pub const MAX_VALUE: usize = 1 << 20;
 
-/// A kind of row. The numbers are on disk: they are never reused.
+/// A kind of row. The numbers are on disk and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);
 
-/// Where a row lives.
+/// The key of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub kind: Kind,
@@ -59,7 +58,7 @@ impl Key {
     }
 }
 
-/// What a commit demands of a row before it changes anything.
+/// A commit's precondition on a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     Absent,
@@ -68,7 +67,7 @@ pub enum Expect {
 }
 
 impl Expect {
-    /// Whether `found` fulfils it.
+    /// Whether `found` meets the precondition.
     pub fn met(&self, found: Option<&[u8]>) -> bool {
         match (self, found) {
             (Self::Absent | Self::AbsentOrEquals(_), None) => true,
@@ -78,7 +77,7 @@ impl Expect {
     }
 }
 
-/// Preconditions, all of which must hold, and the rows to write if they do.
+/// Preconditions, which must all hold, and the rows to write if they do.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     expects: Vec<(Key, Expect)>,
@@ -86,20 +85,20 @@ pub struct Batch {
     append: Option<Append>,
 }
 
-/// Where a row is, and its value.
+/// A row's key and value.
 type Row = (Key, Vec<u8>);
 
-/// A row for the end of a log.
+/// A row to append to a log.
 #[derive(Clone, Debug)]
 struct Append {
     log: Kind,
     value: Vec<u8>,
-    /// The row that leads to it: a name that the number is put behind, and its value.
+    /// A row that leads to it: the name before the number, and the value.
     index: Option<Row>,
 }
 
 impl Append {
-    /// The row as number `number`, and the one that leads there.
+    /// The row as number `number`, and the row that leads to it.
     fn at(self, number: u64) -> (Row, Option<Row>) {
         let number = number.to_be_bytes();
         let index = self.index.map(|(mut key, value)| {
@@ -115,7 +114,7 @@ impl Batch {
         Self::default()
     }
 
-    /// Adds a precondition. They are checked in the order in which they were added.
+    /// Adds a precondition; the store checks them in the order of their addition.
     #[must_use]
     pub fn expect(mut self, key: Key, expect: Expect) -> Self {
         self.expects.push((key, expect));
@@ -134,9 +133,9 @@ impl Batch {
         self
     }
 
-    /// Adds a row at the end of a log: a kind whose names are numbers of 8 bytes, big endian. Its
-    /// number is one above the log's last, or 1, and is given as the commit is decided: numbers are
-    /// in the order of commits, without gaps. One per batch; the newest row of a log is never deleted.
+    /// Appends a row to a log: a kind whose names are 8-byte big-endian numbers. The commit assigns the number, one
+    /// above the log's last, or 1, so numbers follow the order of commits without gaps. One per batch. The newest row
+    /// of a log must never be deleted.
     #[must_use]
     pub fn append(mut self, log: Kind, value: Vec<u8>) -> Self {
         self.append = Some(Append {
@@ -147,8 +146,8 @@ impl Batch {
         self
     }
 
-    /// As [`Batch::append`], with one more row in the same step: `the value of `lead` under
-    /// its name with the number behind it.
+    /// As [`Batch::append`], with one more row in the same step: the value of `lead` under its name followed by the
+    /// number.
     #[must_use]
     pub fn append_led(self, log: Kind, value: Vec<u8>, lead: (Key, Vec<u8>)) -> Self {
         let mut batch = self.append(log, value);
@@ -158,19 +157,19 @@ impl Batch {
         batch
     }
 
-    /// Takes the row for `value`: written if it is absent, refused if it holds anything else.
+    /// Takes the row for `value`: writes it if it is absent, and refuses the commit if it holds another value.
     #[must_use]
     pub fn claim(self, key: Key, value: Vec<u8>) -> Self {
         self.expect(key.clone(), Expect::AbsentOrEquals(value.clone()))
             .put(key, value)
     }
 
-    /// Whether it demands and writes nothing.
+    /// Whether the batch has no preconditions and no writes.
     pub fn is_empty(&self) -> bool {
         self.expects.is_empty() && self.writes.is_empty() && self.append.is_none()
     }
 
-    /// What it would write: each row's key, and the bytes of key and value.
+    /// The rows that the batch would write: the key of each, and the bytes of key and value.
     #[cfg(test)]
     fn sizes(&self) -> Vec<(Key, usize)> {
         let size = |(key, value): &(Key, Option<Vec<u8>>)| {
@@ -180,7 +179,7 @@ impl Batch {
         self.writes.iter().map(size).collect()
     }
 
-    /// Of every row that it reads or writes.
+    /// The kinds of all rows that the batch reads or writes.
     pub fn kinds(&self) -> impl Iterator<Item = Kind> {
         let keys = self.expects.iter().map(|(key, _)| key);
         let keys = keys.chain(self.writes.iter().map(|(key, _)| key));
@@ -204,7 +203,7 @@ impl Batch {
                 .any(|value| value.len() > MAX_VALUE)
     }
 
-    /// The first precondition that does not hold, with what is there instead.
+    /// The first precondition that does not hold, with the value found.
     fn refusal<E>(
         &self,
         mut read: impl FnMut(&Key) -> Result<Option<Vec<u8>>, E>,
@@ -222,17 +221,17 @@ impl Batch {
     }
 }
 
-/// What became of a commit that the store could decide.
+/// The result of a commit that the store decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every precondition held; every row is written. `number` is that of the appended one.
+    /// Every precondition held, and every row is written. `number` is that of the appended row.
     Applied { number: Option<u64> },
-    /// The row under `key` held `found`; nothing is written.
+    /// The row under `key` held `found`; the commit wrote nothing.
     Refused { key: Key, found: Option<Vec<u8>> },
 }
 
 impl Outcome {
-    /// Applied, with nothing appended.
+    /// Applied, without an appended row.
     pub const APPLIED: Self = Self::Applied { number: None };
 }
 
@@ -241,15 +240,15 @@ pub fn number(name: &[u8]) -> Option<u64> {
     name.try_into().ok().map(u64::from_be_bytes)
 }
 
-/// Part of a kind's rows in key order.
+/// A part of a kind's rows in key order.
 #[derive(Clone, Debug)]
 pub struct Range {
     pub kind: Kind,
-    /// Only names that start so.
+    /// Only names with this prefix.
     pub prefix: Vec<u8>,
-    /// Only names after this one, in the order of the answer.
+    /// Only names after this one, in the direction of the range.
     pub after: Option<Vec<u8>>,
-    /// At most so many rows.
+    /// The most rows.
     pub limit: usize,
     /// From the greatest name down.
     pub reverse: bool,
@@ -268,8 +267,8 @@ impl Range {
     }
 }
 
-/// Why a store gave no answer. After [`StoreError::Failed`] nobody knows what is on the disk, so
-/// the store answers nothing more until it has been opened again.
+/// Why a store gave no answer. After [`StoreError::Failed`] the state of the disk is unknown, so the store answers
+/// nothing more until it is opened again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("store failed, restart needed: {0}")]
@@ -278,19 +277,19 @@ pub enum StoreError {
     Closed,
     #[error("row exceeds the store's limits")]
     Oversized,
-    /// Rows of the journal and all others are in two stores, and no commit is in both.
-    #[error("a row of kind {0} belongs into another store")]
+    /// The journal's rows and all others are in two stores; a commit belongs to one of them.
+    #[error("a row of kind {0} belongs to the other store")]
     Foreign(u8),
 }
 
-/// A store. All backends pass one conformance suite.
+/// A store. All backends pass the same conformance tests.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Checks and writes as one step, and answers when that is durable. The rows that it compared
-    /// are durable too, whoever wrote them. A commit whose future is dropped may still happen.
+    /// Checks and writes in one step, and returns when that is durable. The rows that it compared are durable too,
+    /// whoever wrote them. A commit whose future is dropped may still happen.
     async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError>;
-    /// The row under `key`. It may come from a commit that is not durable yet: who acts on it
-    /// irrevocably says so in the preconditions of a commit.
+    /// The row under `key`. Its commit may not be durable yet: a caller that acts on it irrevocably repeats it as a
+    /// precondition of a commit.
     async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError>;
     /// [`Store::read`] of several keys, in their order.
     async fn read_all(&self, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
@@ -300,8 +299,8 @@ pub trait Store: Send + Sync {
         }
         Ok(rows)
     }
-    /// The rows of a range in its order, with the freshness of [`Store::read`].
+    /// The rows of a range in its order; as fresh as those of [`Store::read`].
     async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError>;
-    /// Finishes the commits that were handed over, then refuses all others.
+    /// Finishes the started commits, then refuses all others.
     async fn close(&self);
 }

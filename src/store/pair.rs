@@ -1,8 +1,8 @@
-//! The two stores of a daemon: the journal of what was signed, and everything else. Each has its own
-//! directory, log and committer, so that signing waits for nobody who indexes.
+//! The two stores of a daemon: the journal of what was signed, and everything else. Each has its own directory, log
+//! and committer, so that signing does not wait for the index.
 //!
-//! They know each other: both hold the same 16 random bytes, and neither is opened without the other,
-//! for a journal that is missing or another one's does not know what was signed.
+//! Both hold the same 16 random bytes, and neither opens without the other, because a missing or foreign journal does
+//! not know what was signed.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use super::{
     sled::{Making, SledStore, home},
 };
 
-/// Where they are.
+/// The directories of the two stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directories {
     data: PathBuf,
@@ -25,14 +25,14 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// In `DATA_DIR`; the journal in `JOURNAL_DIR` where that is another one.
+    /// Both in `DATA_DIR`, or the journal in `JOURNAL_DIR` where that is set.
     pub fn new(data: impl Into<PathBuf>, journal: Option<PathBuf>) -> Self {
         let data = data.into();
         let journal = journal.unwrap_or_else(|| data.clone());
         Self { data, journal }
     }
 
-    /// The directory of all but the journal.
+    /// The directory of the store of everything but the journal.
     pub fn store(&self) -> PathBuf {
         self.data.join("store")
     }
@@ -42,17 +42,17 @@ impl Directories {
         self.journal.join("journal")
     }
 
-    /// `DATA_DIR`.
+    /// `DATA_DIR` itself.
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// What the file systems of both are asked by.
+    /// Paths on the file systems of both stores.
     pub fn homes(&self) -> Vec<PathBuf> {
         vec![self.data.clone(), self.journal.clone()]
     }
 
-    /// Fails where somebody else may look into what there is of them.
+    /// Fails where other users have access to an existing store.
     pub fn closed(&self) -> Result<(), OpenError> {
         let homes = self.homes().into_iter();
         let mut there = homes.filter(|directory| directory.is_dir());
@@ -74,12 +74,12 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Opens both. They are made where neither has been written to and that is allowed. Blocks.
-    pub fn open(places: &Directories, making: Making) -> Result<Self, OpenError> {
-        for directory in places.homes() {
+    /// Opens both. Creates them where neither has rows and `making` allows it. Blocks.
+    pub fn open(directories: &Directories, making: Making) -> Result<Self, OpenError> {
+        for directory in directories.homes() {
             home(&directory, making)?;
         }
-        let (store, journal) = (there(&places.store())?, there(&places.journal())?);
+        let (store, journal) = (there(&directories.store())?, there(&directories.journal())?);
         let origins = [&store, &journal].map(|one| one.as_ref().map(SledStore::origin));
         let pairs = origins.map(|one| one.and_then(|one| one.pair));
         let neither = store.is_none() && journal.is_none();
@@ -89,23 +89,23 @@ impl Pair {
         {
             return Ok(Self::of(store, journal));
         }
-        // Nothing was written: a start may have been cut off between the two.
+        // Neither has rows: an earlier start may have ended between the two.
         let blank = pairs[0].is_none() && origins.iter().flatten().all(|one| one.blank);
         match making {
-            Making::Allowed if blank => Self::made(places, pairs[1]),
-            Making::Refused if neither => Err(OpenError::Missing(places.store())),
-            _ => Err(places.apart()),
+            Making::Allowed if blank => Self::made(directories, pairs[1]),
+            Making::Refused if neither => Err(OpenError::Missing(directories.store())),
+            _ => Err(directories.apart()),
         }
     }
 
-    /// The journal first: it alone says that nothing was signed.
-    fn made(places: &Directories, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
+    /// The journal first: only its absence says that nothing was signed.
+    fn made(directories: &Directories, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
         let pair = match pair {
             Some(pair) => pair,
-            None => fresh(&places.store())?,
+            None => fresh(&directories.store())?,
         };
-        let journal = SledStore::paired(&places.journal(), pair)?;
-        let store = SledStore::paired(&places.store(), pair)?;
+        let journal = SledStore::paired(&directories.journal(), pair)?;
+        let store = SledStore::paired(&directories.store(), pair)?;
         Ok(Self::of(store, journal))
     }
 
@@ -116,19 +116,19 @@ impl Pair {
         }
     }
 
-    /// Makes both, where nothing may be, with what `fill` puts into them: after an error nothing is
-    /// there. After a crash the journal may be there alone, and is not opened so.
+    /// Creates both, where nothing may be, with the rows that `fill` writes. After an error neither exists. After a
+    /// crash the journal may exist alone, and does not open.
     pub async fn create<T, E: From<ReplaceError>>(
-        places: &Directories,
+        directories: &Directories,
         fill: impl AsyncFnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let pair = fresh(&places.store()).map_err(ReplaceError::from)?;
-        for path in [places.store(), places.journal()] {
+        let pair = fresh(&directories.store()).map_err(ReplaceError::from)?;
+        for path in [directories.store(), directories.journal()] {
             if path.exists() {
                 return Err(ReplaceError::Taken(path).into());
             }
         }
-        let (store, journal) = (places.store(), places.journal());
+        let (store, journal) = (directories.store(), directories.journal());
         let made = SledStore::create(&store, pair, async |store: &Arc<SledStore>| {
             SledStore::create(&journal, pair, async |journal: &Arc<SledStore>| {
                 let both = Self {
@@ -141,18 +141,18 @@ impl Pair {
         })
         .await;
         if made.is_err() && journal.is_dir() {
-            // It had its name before the other had one.
+            // The journal got its name before the store failed.
             SledStore::remove(&journal)?;
         }
         made
     }
 
-    /// Rewrites both without what was deleted or replaced; how many rows there are.
-    pub async fn compact(places: &Directories) -> Result<u64, ReplaceError> {
-        // Neither without the other.
-        drop(Self::open(places, Making::Refused)?);
-        let store = SledStore::compact(&places.store()).await?;
-        Ok(store + SledStore::compact(&places.journal()).await?)
+    /// Rewrites both without deleted and replaced rows; returns the number of rows.
+    pub async fn compact(directories: &Directories) -> Result<u64, ReplaceError> {
+        // Checks first that both belong together.
+        drop(Self::open(directories, Making::Refused)?);
+        let store = SledStore::compact(&directories.store()).await?;
+        Ok(store + SledStore::compact(&directories.journal()).await?)
     }
 
     fn of_kind(&self, kind: Kind) -> &SledStore {
@@ -180,7 +180,7 @@ fn fresh(path: &Path) -> Result<[u8; 16], OpenError> {
     Ok(pair)
 }
 
-/// As one store, for those who read or copy all of it: each row is where its kind belongs, and no
+/// The pair as one store, for code that reads or copies everything: each row goes to the store of its kind, and no
 /// commit is in both.
 #[async_trait]
 impl Store for Pair {

@@ -1,4 +1,4 @@
-//! Requests and their facts in the store: the only way to read and change them.
+//! Requests and their facts in the store. All code reads and changes them through this module.
 
 mod quotes;
 
@@ -27,35 +27,35 @@ pub enum RequestsError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Row(#[from] RowError),
-    /// No such request.
+    /// The request does not exist.
     #[error("unknown request {0}")]
     Unknown(B256),
-    /// A row that was committed together with the facts was not as demanded.
+    /// A precondition of the commit did not hold.
     #[error("another commit came first")]
     Refused,
-    /// The disk is needed for what must go on.
+    /// The remaining disk space is reserved.
     #[error("the disk is nearly full")]
     NoRoom,
-    /// Large quotes that nobody has acted on take all that there is for them.
+    /// The large quotes that nobody has acted on use up their budget.
     #[error("too many large quotes")]
     TooLarge,
 }
 
-/// Requests that changed and that a listener has not heard of yet.
+/// The most changed requests that wait for a listener.
 const NEWS: usize = 1_024;
 
-/// See the module.
+/// Reads and changes requests, and announces the changes.
 #[derive(Clone)]
 pub struct Requests {
     store: Arc<dyn Store>,
     changes: watch::Sender<u64>,
     changed: broadcast::Sender<B256>,
-    told: watch::Sender<u64>,
+    newest_event: watch::Sender<u64>,
     reserve: Arc<Reserve>,
     large: Arc<Mutex<Ledger>>,
 }
 
-/// What was recorded of a request; `None` where it was forgotten meanwhile.
+/// Maps [`RequestsError::Unknown`], for a request deleted meanwhile, to `None`.
 pub fn unless_forgotten<T>(recorded: Result<T, RequestsError>) -> Result<Option<T>, RequestsError> {
     match recorded {
         Err(RequestsError::Unknown(_)) => Ok(None),
@@ -64,25 +64,25 @@ pub fn unless_forgotten<T>(recorded: Result<T, RequestsError>) -> Result<Option<
 }
 
 impl Requests {
-    /// Over a store that has no events, or for somebody who reads none.
+    /// For a store without events, or a caller that reads none.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
             changes: watch::Sender::new(0),
             changed: broadcast::Sender::new(NEWS),
-            told: watch::Sender::new(0),
+            newest_event: watch::Sender::new(0),
             reserve: Arc::default(),
             large: Arc::default(),
         }
     }
 
-    /// Taking no quotes while `reserve` is low.
+    /// Refuses quotes while `reserve` is low.
     #[must_use]
     pub fn with_reserve(self, reserve: Arc<Reserve>) -> Self {
         Self { reserve, ..self }
     }
 
-    /// Fails while no quotes are taken.
+    /// Fails while the daemon accepts no quotes.
     pub fn room(&self) -> Result<(), RequestsError> {
         match self.reserve.is_low() {
             true => Err(RequestsError::NoRoom),
@@ -90,7 +90,7 @@ impl Requests {
         }
     }
 
-    /// Opens a store that nothing writes to yet: all of its events are durable.
+    /// Opens a store that nothing writes to yet, so that all its events are durable.
     pub async fn open(store: Arc<dyn Store>) -> Result<Self, RequestsError> {
         Self::open_within(store, Budget::default()).await
     }
@@ -101,30 +101,32 @@ impl Requests {
         *requests.large() = Ledger::new(budget);
         let newest = requests.store.scan(rows::event::newest()).await?;
         if let Some((key, bytes)) = newest.first() {
-            requests.told.send_replace(rows::event::row(key, bytes)?.0);
+            requests
+                .newest_event
+                .send_replace(rows::event::row(key, bytes)?.0);
         }
         requests.count_large().await?;
         Ok(requests)
     }
 
-    /// The rows below.
+    /// The store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Wakes whenever facts have changed. It carries nothing: who wakes reads.
+    /// Wakes when facts have changed. The value has no meaning: the listener reads the store.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// The requests whose facts have changed, each time; who lags behind reads all of them.
+    /// Sends the id of each request whose facts changed; a listener that lags reads all requests.
     pub fn changed(&self) -> broadcast::Receiver<B256> {
         self.changed.subscribe()
     }
 
-    /// The number of the newest event that is durable; wakes when there is a newer one.
-    pub fn told(&self) -> watch::Receiver<u64> {
-        self.told.subscribe()
+    /// The number of the newest durable event; wakes when there is a newer one.
+    pub fn newest_event(&self) -> watch::Receiver<u64> {
+        self.newest_event.subscribe()
     }
 
     pub async fn by_id(&self, id: &B256) -> Result<Option<Request>, RequestsError> {
@@ -133,8 +135,8 @@ impl Requests {
         Ok(request.transpose()?)
     }
 
-    /// The rows of a quote or request. A quote becomes a request and never the other way round: who
-    /// looks in this order meets one of them.
+    /// The row of a quote or request. A quote becomes a request and never the reverse, so reading in this order finds
+    /// one of the two.
     async fn kept(&self, id: &B256) -> Result<Option<Kept>, RequestsError> {
         let keys = [rows::quote::key(id), rows::request::key(id)];
         let mut found = self.store.read_all(&keys).await?.into_iter();
@@ -149,17 +151,16 @@ impl Requests {
         self.by_id(&rows::order::decode(&found)?).await
     }
 
-    /// What has been seen of a request; nothing yet for one that is new or unknown.
+    /// The facts of a request; empty for a new or unknown one.
     pub async fn facts(&self, id: &B256) -> Result<Facts, RequestsError> {
         let found = self.store.read(&rows::facts::key(id)).await?;
         let facts = found.map(|bytes| rows::facts::decode(&bytes)).transpose()?;
         Ok(facts.unwrap_or_default())
     }
 
-    /// Changes the facts of `id` and commits `with` in the same step. `change` runs again when
-    /// another change came in between; where it changes nothing, only `with` is committed. Refused
-    /// when a precondition of `with` does not hold; of an unknown request nothing is committed. `now`
-    /// in unix milliseconds.
+    /// Changes the facts of `id` and commits `with` in the same step. Another change in between makes `change` run
+    /// again; where it changes nothing, only `with` is committed. Refused when a precondition of `with` does not
+    /// hold; commits nothing for an unknown request. `now` in unix milliseconds.
     pub async fn record(
         &self,
         id: &B256,
@@ -184,7 +185,7 @@ impl Requests {
             match self.store.commit(batch).await? {
                 Outcome::Applied { number } => {
                     self.large().remove(id);
-                    self.tell(id, number);
+                    self.announce(id, number);
                     return Ok(after);
                 }
                 Outcome::Refused { key, .. } if moving.contains(&key) => {}
@@ -193,8 +194,8 @@ impl Requests {
         }
     }
 
-    /// Like [`Requests::record`], but for a decision that rests on the facts `seen`: refused when
-    /// they are not the stored ones any more. Durable also where `change` changes nothing.
+    /// As [`Requests::record`], for a decision based on the facts `seen`: refused when the stored facts differ.
+    /// Durable even where `change` changes nothing.
     pub async fn decide(
         &self,
         (id, seen): (&B256, &Facts),
@@ -218,19 +219,19 @@ impl Requests {
             Outcome::Refused { .. } => Err(RequestsError::Refused),
             Outcome::Applied { number } => {
                 self.large().remove(id);
-                self.tell(id, number);
+                self.announce(id, number);
                 Ok(after)
             }
         }
     }
 
-    /// The events after number `after` that are durable, the oldest first, with their numbers.
+    /// The durable events after number `after`, oldest first, with their numbers.
     pub async fn events(
         &self,
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, Event)>, RequestsError> {
-        let newest = *self.told.borrow();
+        let newest = *self.newest_event.borrow();
         let rows = self.store.scan(rows::event::after(after, limit)).await?;
         let mut events = Vec::with_capacity(rows.len());
         for (key, bytes) in rows {
@@ -243,15 +244,15 @@ impl Requests {
         Ok(events)
     }
 
-    /// The events of the request `id` after number `after` that are durable, the oldest first, with
-    /// their numbers; those that are forgotten are left out.
+    /// The durable events of the request `id` after number `after`, oldest first, with their numbers; leaves out
+    /// deleted ones.
     pub async fn events_of(
         &self,
         id: &B256,
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, Event)>, RequestsError> {
-        let newest = *self.told.borrow();
+        let newest = *self.newest_event.borrow();
         let led = rows::history::after(id, after, limit);
         let mut numbers = Vec::new();
         for (key, value) in self.store.scan(led).await? {
@@ -275,7 +276,7 @@ impl Requests {
         })
     }
 
-    /// `with`, and the rows that say that `stored` became `after`, which gets its version and time.
+    /// Adds to `with` the rows of the change from `stored` to `after`; sets the version and time of `after`.
     async fn rows_of(
         &self,
         stored: &Stored,
@@ -290,7 +291,7 @@ impl Requests {
             .expect(key.clone(), stored.expect())
             .put(key, rows::facts::encode(after)?);
         let batch = rows::tx_details::wanted(batch, &stored.id, (&stored.facts, after), now)?;
-        // A quote that nobody acted on is forgotten, even between two reads of whoever acts on it now.
+        // Retention may delete a quote between two reads of a caller that is about to act on it.
         let kept = self.kept(&stored.id).await?;
         let kept = kept.ok_or(RequestsError::Unknown(stored.id))?;
         let request = rows::request::decode(kept.row()?)?;
@@ -320,10 +321,10 @@ impl Requests {
         }
     }
 
-    /// Facts have changed, durably, and with them all events up to `number`.
-    fn tell(&self, id: &B256, number: Option<u64>) {
+    /// Announces that the facts of `id`, and all events up to `number`, are durable.
+    fn announce(&self, id: &B256, number: Option<u64>) {
         if let Some(number) = number {
-            self.told.send_if_modified(|newest| {
+            self.newest_event.send_if_modified(|newest| {
                 let newer = number > *newest;
                 *newest = number.max(*newest);
                 newer
@@ -331,7 +332,7 @@ impl Requests {
         }
         self.changes
             .send_modify(|count| *count = count.wrapping_add(1));
-        // Nobody may listen.
+        // There may be no listener.
         let _ = self.changed.send(*id);
     }
 }
@@ -343,7 +344,7 @@ enum Kept {
 }
 
 impl Kept {
-    /// The bytes of the request's own row.
+    /// The bytes of the request row.
     fn row(&self) -> Result<&[u8], RowError> {
         match self {
             Self::Quote(bytes) => Ok(rows::quote::split(bytes)?.1),
@@ -351,7 +352,7 @@ impl Kept {
         }
     }
 
-    /// `batch`, and a quote as a request from now on; refused when it is one already, or forgotten.
+    /// Adds to `batch` that the quote becomes a request; refused when it already is one, or was deleted.
     fn acted_on(&self, id: &B256, batch: Batch) -> Result<Batch, RowError> {
         let Self::Quote(bytes) = self else {
             return Ok(batch);
@@ -368,7 +369,7 @@ impl Kept {
     }
 }
 
-/// Facts as they are stored; none of a request that nothing has been seen of.
+/// Facts as stored; empty for a request without any.
 struct Stored {
     id: B256,
     facts: Facts,
@@ -376,7 +377,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// That they still are.
+    /// The precondition that the facts are unchanged.
     fn expect(&self) -> Expect {
         self.bytes.clone().map_or(Expect::Absent, Expect::Equals)
     }

@@ -1,5 +1,5 @@
-//! Disk that is kept free for what must go on: signing, filling, refunding. Below it no quotes are
-//! taken.
+//! The disk space that stays free for signing, filling and refunding. When less is free, the daemon accepts no
+//! quotes.
 
 use std::{
     io,
@@ -13,20 +13,20 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks.
+/// The pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// Watches the free space of the stores' disks and says when it falls below the reserve.
 #[derive(Debug, Default)]
 pub struct Reserve {
-    /// Bytes that must be free wherever rows are written.
+    /// The bytes that must be free on every disk with rows.
     least: u64,
     paths: Vec<PathBuf>,
     low: AtomicBool,
 }
 
 impl Reserve {
-    /// Of `least` bytes where each of `paths` is.
+    /// Reserves `least` bytes on the disk of each of `paths`.
     pub fn new(paths: Vec<PathBuf>, least: u64) -> Self {
         Self {
             least,
@@ -35,12 +35,12 @@ impl Reserve {
         }
     }
 
-    /// Whether less is free than is to be kept.
+    /// Whether less space is free than the reserve.
     pub fn is_low(&self) -> bool {
         self.low.load(Ordering::Relaxed)
     }
 
-    /// Looks what is free.
+    /// Reads the free space of all disks.
     pub fn look(&self) -> io::Result<()> {
         for path in &self.paths {
             let found = rustix::fs::statvfs(path)?;
@@ -51,26 +51,29 @@ impl Reserve {
         Ok(())
     }
 
-    /// Notes that `free` bytes are there; whether that is enough.
+    /// Records that `free` bytes are free; returns whether that is enough.
     fn keeps(&self, free: u64) -> bool {
         let low = free < self.least;
         metrics::gauge!("intentd_store_disk_low").set(if low { 1.0 } else { 0.0 });
         if self.low.swap(low, Ordering::Relaxed) != low {
             match low {
-                true => tracing::error!(free, "DISK_RESERVE is reached: no quotes are taken"),
-                false => tracing::info!(free, "there is room again: quotes are taken"),
+                true => tracing::error!(
+                    free,
+                    "DISK_RESERVE is reached: the daemon accepts no quotes"
+                ),
+                false => tracing::info!(free, "the disk has room again: the daemon accepts quotes"),
             }
         }
         !low
     }
 
-    /// Looks again and again until `shutdown`.
+    /// Reads the free space regularly until `shutdown`.
     pub async fn watch(self: Arc<Self>, shutdown: CancellationToken) {
         loop {
             let this = self.clone();
             let looked = tokio::task::spawn_blocking(move || this.look()).await;
             if let Ok(Err(error)) = looked {
-                tracing::warn!(%error, "cannot tell how much of the disk is free");
+                tracing::warn!(%error, "the daemon cannot read the free disk space");
             }
             let waited = shutdown
                 .run_until_cancelled(tokio::time::sleep(PAUSE))
@@ -99,14 +102,14 @@ mod tests {
 
     #[test]
     fn the_file_system_is_asked() {
-        let place = tempfile::tempdir().unwrap();
-        let all = Reserve::new(vec![place.path().to_owned()], u64::MAX);
+        let directory = tempfile::tempdir().unwrap();
+        let all = Reserve::new(vec![directory.path().to_owned()], u64::MAX);
         all.look().unwrap();
         assert!(all.is_low());
-        let none = Reserve::new(vec![place.path().to_owned()], 1);
+        let none = Reserve::new(vec![directory.path().to_owned()], 1);
         none.look().unwrap();
         assert!(!none.is_low());
-        let nowhere = Reserve::new(vec![place.path().join("none")], 1);
+        let nowhere = Reserve::new(vec![directory.path().join("none")], 1);
         assert!(nowhere.look().is_err());
     }
 }

@@ -1,9 +1,8 @@
-//! Forgets what has had its time: quotes that nobody acted on, transactions that were looked for, prices of
-//! long ago, and requests for which nothing but dust was deposited.
-//! A page at a time with pauses in between, so that nobody waits for it.
+//! Deletes what is due: old quotes that nobody acted on, settled transactions, old prices, and requests with nothing
+//! but dust. It works through the rows a page at a time, with pauses, so that nothing else waits for it.
 //!
-//! What else is stored says in its row's file how long it lives; events and dead deliveries are
-//! forgotten by webhooks' pruning, blocks under statements by their watcher.
+//! The file of each row kind says how long its rows live. Webhooks' pruning deletes events and dead deliveries, and
+//! the watcher deletes the blocks of statements.
 
 mod dust;
 
@@ -19,31 +18,31 @@ use super::{
 };
 use crate::request::Request;
 
-/// Milliseconds that a transaction is known after the first word of it.
+/// Milliseconds for which a transaction is kept after its submission.
 pub const KNOWN: u64 = 30 * 24 * 60 * 60 * 1_000;
-/// Rows looked at in a step, and deleted in its commit.
+/// Rows per step, and the most that its commit deletes.
 const PAGE: usize = 512;
-/// Parked deposits looked at in a step; each request of theirs has a commit of its own.
+/// Parked deposits per step; each of their requests has a commit of its own.
 const FEW: usize = 64;
-/// Between two steps.
+/// The pause between two steps.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Between the end of all rows and their beginning.
+/// The pause after all rows, before the next run.
 const REST: Duration = Duration::from_secs(10 * 60);
 
-/// What a step did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub quotes: u64,
     pub transactions: u64,
-    /// Pages of them.
+    /// Pages of candles.
     pub candles: u64,
-    /// Requests.
+    /// Requests with nothing but dust.
     pub dust: u64,
-    /// Everything has been looked at.
+    /// Whether the step reached the end of all rows.
     pub ended: bool,
 }
 
-/// What is being looked at.
+/// The kind of rows that the sweep works on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -53,25 +52,25 @@ enum Stage {
     Dust,
 }
 
-/// The rows that go with a quote's.
+/// The rows that are deleted with a quote's row.
 pub(super) fn quote_rows(request: &Request, row: &[u8]) -> Vec<Key> {
     let mut keys = vec![order::key(&request.order_id)];
     keys.extend(quote::is_large(row).then(|| large::key(&request.id)));
     keys
 }
 
-/// Goes over the rows, again and again.
+/// Sweeps all rows, again and again.
 #[derive(Default)]
 pub struct Sweep {
     stage: Stage,
-    /// The last row that was looked at.
+    /// The last row of the previous step.
     after: Option<Vec<u8>>,
-    /// Knows which large quotes are over.
+    /// Tells which large quotes are due.
     requests: Option<Requests>,
 }
 
 impl Sweep {
-    /// Of the store of `requests`.
+    /// Sweeps the store of `requests`.
     pub fn of(requests: &Requests) -> Self {
         Self {
             requests: Some(requests.clone()),
@@ -79,7 +78,7 @@ impl Sweep {
         }
     }
 
-    /// Looks at the next rows. `now` in unix milliseconds.
+    /// Works on the next rows. `now` in unix milliseconds.
     pub async fn step(&mut self, store: &dyn Store, now: u64) -> Result<Swept, RequestsError> {
         if self.stage == Stage::Dust {
             return self.dust(store, now).await;
@@ -91,7 +90,7 @@ impl Sweep {
             if let Some(gone) = self.gone(&key, &bytes, now)?
                 && !self.is_open(store, &key, now).await?
             {
-                // It may be acted on, or told of again, just now.
+                // The row may change at this moment.
                 batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
                 batch = gone.into_iter().fold(batch, Batch::delete);
                 some += 1;
@@ -147,8 +146,8 @@ impl Sweep {
         }
     }
 
-    /// Whether nobody deposits for a large quote any more.
-    fn over(&self, key: &Key) -> bool {
+    /// Whether no deposit can need a large quote any more.
+    fn is_over(&self, key: &Key) -> bool {
         let Ok(id) = B256::try_from(key.name.as_slice()) else {
             return false;
         };
@@ -157,12 +156,12 @@ impl Sweep {
         ledgers.any(|ledger| ledger.is_over(&id, quote::GRACE))
     }
 
-    /// The rows that go with this one; `None` if it stays.
+    /// The rows to delete with this one; `None` if the row stays.
     fn gone(&self, key: &Key, bytes: &[u8], now: u64) -> Result<Option<Vec<Key>>, RowError> {
         match self.stage {
             Stage::Quotes => {
                 let (until, row) = quote::split(bytes)?;
-                if until > now / 1_000 && !self.over(key) {
+                if until > now / 1_000 && !self.is_over(key) {
                     return Ok(None);
                 }
                 let request = rows::request::decode(row)?;
@@ -177,7 +176,7 @@ impl Sweep {
         }
     }
 
-    /// Whether this is the last page of a currency's prices: the next one sums it up.
+    /// Whether this is the last page of a currency's prices, which the next page must sum up.
     async fn is_open(&self, store: &dyn Store, key: &Key, now: u64) -> Result<bool, RequestsError> {
         if self.stage != Stage::Candles || candle::is_long_over(key, now / 1_000)? {
             return Ok(false);
@@ -202,7 +201,7 @@ impl Sweep {
                     if swept.ended { REST } else { PAUSE }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "what is old cannot be forgotten");
+                    tracing::warn!(%error, "the sweep cannot delete old rows");
                     REST
                 }
             };

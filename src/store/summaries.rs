@@ -1,5 +1,5 @@
-//! Summaries of requests and the rows that lead to them: kept in the commits that change requests, and
-//! made for those that an older version wrote. Quotes that nobody acted on have none.
+//! Summaries of requests, and the rows that lead to them. The commits that change requests write them; [`complete`]
+//! adds those that an older version did not write. Quotes that nobody acted on have none.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,23 @@ use crate::request::{
     summary::{Summary, VERSION},
 };
 
-/// Which version of summaries every request has stands under this name.
+/// The row under this name holds the version of summaries that every request has.
 pub const MADE: &str = "summaries";
-/// Rows in a commit, roughly.
+/// The approximate rows per commit.
 const COMMIT: usize = 64;
 
-/// What a change of facts is written over.
+/// A change of facts.
 #[derive(Clone, Copy)]
 pub(super) struct Changed<'a> {
     pub request: &'a Request,
-    /// `None`: of rows that may be there nothing is known.
+    /// `None` when nothing is known of the rows that may exist.
     pub before: Option<&'a Facts>,
     pub after: &'a Facts,
 }
 
-/// Adds to `batch` the summary of `changed` and the rows that lead to it. The commit is refused when the
-/// stored summary ([`summary::key`]) changes meanwhile. An unreadable summary counts as missing: payments
-/// do not wait for listings.
+/// Adds to `batch` the summary of `changed` and the rows that lead to it. The store refuses the commit when the
+/// stored summary ([`summary::key`]) changes meanwhile. An unreadable summary counts as missing, because payments
+/// must not wait for listings.
 pub(super) async fn changed(
     store: &dyn Store,
     batch: Batch,
@@ -49,7 +49,7 @@ pub(super) async fn changed(
     let gone = before.as_ref().map(listed::rows).transpose()?;
     let mut gone = gone.unwrap_or_default();
     if changed.before.is_none() {
-        // All are written: the summary of an older version does not say what is there.
+        // Writes all rows: an older version's summary does not tell which ones exist.
         gone.values_mut().for_each(Vec::clear);
     }
     let batch = replaced(batch, gone, listed::rows(&after)?);
@@ -62,7 +62,7 @@ pub(super) async fn changed(
     ))
 }
 
-/// `batch`, and `after` in the place of `before`: what is in both is not written again.
+/// Replaces `before` by `after` in `batch`; does not write rows that are in both.
 fn replaced(
     mut batch: Batch,
     before: BTreeMap<Key, Vec<u8>>,
@@ -84,13 +84,13 @@ pub async fn are_complete(store: &dyn Store) -> Result<bool, RequestsError> {
     Ok(version == Some(VERSION))
 }
 
-/// Whether there is no request yet.
+/// Whether the store has no requests.
 pub async fn none(store: &dyn Store) -> Result<bool, RequestsError> {
     Ok(Walk::of(store, rows::REQUEST).page().await?.is_empty())
 }
 
-/// Gives every request its summary, and says that they all have one; how many there are. Requests may
-/// be written and changed meanwhile.
+/// Writes the missing summaries and records that all exist; returns their number. Requests may be written and changed
+/// meanwhile.
 pub async fn complete(store: &dyn Store) -> Result<u64, RequestsError> {
     let (mut walk, mut made) = (Walk::of(store, rows::REQUEST), 0);
     loop {
@@ -108,7 +108,7 @@ pub async fn complete(store: &dyn Store) -> Result<u64, RequestsError> {
     Ok(made)
 }
 
-/// One commit for all of them; where one of them changes meanwhile, one for each.
+/// One commit for all rows; when one of them changes meanwhile, one commit per row.
 async fn several(store: &dyn Store, rows: &[(Key, Vec<u8>)]) -> Result<(), RequestsError> {
     let mut batch = Batch::new();
     for (_, bytes) in rows {
@@ -129,17 +129,17 @@ async fn several(store: &dyn Store, rows: &[(Key, Vec<u8>)]) -> Result<(), Reque
     Ok(())
 }
 
-/// `batch` with the rows of `request` as its facts are now; refused if they change.
+/// Adds the rows of `request` for its current facts to `batch`; the store refuses the commit if they change.
 async fn made(store: &dyn Store, request: &Request, batch: Batch) -> Result<Batch, RequestsError> {
     let key = rows::facts::key(&request.id);
     let found = store.read(&key).await?;
     let facts = found.as_deref().map(rows::facts::decode).transpose()?;
     let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
     let facts = facts.unwrap_or_default();
-    let whole = Changed {
+    let all = Changed {
         request,
         before: None,
         after: &facts,
     };
-    changed(store, batch, whole).await
+    changed(store, batch, all).await
 }

@@ -1,17 +1,17 @@
-//! All rows of a store, whatever they are.
+//! Walks all rows of a store, of any kind.
 
 use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError, rows::is_journal};
 
-/// Rows read, and written, at a time.
+/// The most rows per read and per commit.
 const PAGE: usize = 256;
-/// Bytes that a commit of copied rows holds, unless one row is larger.
+/// The most bytes of a commit of copied rows, unless one row is larger.
 const COMMIT_BYTES: usize = 4 << 20;
 
-/// A row as it is stored.
+/// A stored row.
 pub type Stored = (Key, Vec<u8>);
 
-/// Reads every row, one kind after the other and in key order within it. What is written meanwhile
-/// is seen or not.
+/// Reads every row, kind by kind, and in key order within a kind. It may or may not see rows that are written
+/// meanwhile.
 pub struct Walk<'a> {
     store: &'a dyn Store,
     kinds: std::ops::RangeInclusive<u8>,
@@ -19,17 +19,17 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Every kind; zero is the backends' own.
+    /// Walks every kind; the backends use zero.
     pub fn new(store: &'a dyn Store) -> Self {
-        Self::over(store, 1..=u8::MAX)
+        Self::of_kinds(store, 1..=u8::MAX)
     }
 
-    /// One kind.
+    /// Walks one kind.
     pub fn of(store: &'a dyn Store, kind: Kind) -> Self {
-        Self::over(store, kind.0..=kind.0)
+        Self::of_kinds(store, kind.0..=kind.0)
     }
 
-    fn over(store: &'a dyn Store, kinds: std::ops::RangeInclusive<u8>) -> Self {
+    fn of_kinds(store: &'a dyn Store, kinds: std::ops::RangeInclusive<u8>) -> Self {
         Self {
             store,
             kinds,
@@ -37,13 +37,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next rows; none are left when there are none.
+    /// The next rows; empty at the end.
     pub async fn page(&mut self) -> Result<Vec<Stored>, StoreError> {
         loop {
             let range = match self.range.take() {
                 Some(range) => range,
                 None => match self.kinds.next() {
-                    Some(kind) => whole(Kind(kind)),
+                    Some(kind) => all_of(Kind(kind)),
                     None => return Ok(Vec::new()),
                 },
             };
@@ -59,17 +59,17 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn whole(kind: Kind) -> Range {
+fn all_of(kind: Kind) -> Range {
     Range::new(kind, &[], None, PAGE)
 }
 
-/// Writes rows where nothing is, many in one commit.
+/// Writes rows into an empty store, many per commit.
 pub struct Filling<'a> {
     store: &'a dyn Store,
     batch: Batch,
     rows: usize,
     bytes: usize,
-    /// Whether they are the journal's.
+    /// Whether the collected rows belong to the journal.
     journal: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Filling<'a> {
     }
 
     pub async fn put(&mut self, (key, value): Stored) -> Result<(), StoreError> {
-        // No commit is in both stores of a pair.
+        // No commit may be in both stores of a pair.
         let journal = is_journal(key.kind);
         if std::mem::replace(&mut self.journal, journal) != journal && self.rows > 0 {
             self.flush().await?;
@@ -99,7 +99,7 @@ impl<'a> Filling<'a> {
         Ok(())
     }
 
-    /// Makes all of them durable.
+    /// Commits the collected rows.
     pub async fn flush(&mut self) -> Result<(), StoreError> {
         (self.rows, self.bytes) = (0, 0);
         match self.store.commit(std::mem::take(&mut self.batch)).await? {
@@ -109,7 +109,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// Copies every row of `from` into `to`, durably; how many.
+/// Copies every row of `from` into `to`, durably; returns the number.
 pub async fn copy(from: &dyn Store, to: &dyn Store) -> Result<u64, StoreError> {
     let (mut walk, mut filling, mut count) = (Walk::new(from), Filling::new(to), 0);
     loop {
@@ -125,7 +125,7 @@ pub async fn copy(from: &dyn Store, to: &dyn Store) -> Result<u64, StoreError> {
     }
 }
 
-/// Whether both hold the same rows.
+/// Whether both stores hold the same rows.
 pub async fn same(one: &dyn Store, other: &dyn Store) -> Result<bool, StoreError> {
     let (mut one, mut other) = (Walk::new(one), Walk::new(other));
     loop {

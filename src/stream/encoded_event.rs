@@ -1,4 +1,4 @@
-//! An event as it is sent: encoded once per wire format, shared by all listeners. Pure.
+//! An event with its encodings: each wire format is encoded once and shared by all listeners. Pure.
 
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ use crate::{
 /// An event of the log.
 #[derive(Debug)]
 pub struct EncodedEvent {
-    /// Its number in the log, by which readers resume.
+    /// The number in the log, by which readers resume.
     pub number: u64,
     pub key: Option<KeyLabel>,
     pub event: Event,
@@ -20,7 +20,7 @@ pub struct EncodedEvent {
     others: Wires,
 }
 
-/// Encoded once for all listeners of one kind.
+/// The encodings for listeners of one kind (own key or not), each made on first use.
 #[derive(Debug, Default)]
 struct Wires {
     frame: OnceLock<Bytes>,
@@ -38,8 +38,7 @@ impl EncodedEvent {
         }
     }
 
-    /// For Server-Sent Events: the number as its id, the webhook's body as its data. `key`: the
-    /// listener's.
+    /// The Server-Sent Event: its id is the number, its data the webhook's body. `key`: the listener's.
     pub fn frame(&self, key: Option<&KeyLabel>) -> &Bytes {
         let (own, wires) = self.wires(key);
         wires
@@ -47,7 +46,7 @@ impl EncodedEvent {
             .get_or_init(|| frame(Some(self.number), &self.event, own))
     }
 
-    /// For WebSockets (guide: protocol 11.16).
+    /// The WebSocket message (guide: protocol 11.16). `key`: the listener's.
     pub fn message(&self, key: Option<&KeyLabel>) -> &Utf8Bytes {
         let (own, wires) = self.wires(key);
         wires.message.get_or_init(|| self.event.message(own).into())
@@ -61,12 +60,12 @@ impl EncodedEvent {
     }
 }
 
-/// Whether `event` is of the key that a listener came with.
+/// Whether the request of `event` was quoted with the listener's key.
 pub fn is_own(event: &Event, key: Option<&KeyLabel>) -> bool {
     key.is_some_and(|label| event.key.as_deref() == Some(label.as_str()))
 }
 
-/// One Server-Sent Event. Without a number the reader's position stays.
+/// One Server-Sent Event. Without a number the reader's position does not change.
 pub fn frame(number: Option<u64>, event: &Event, own: bool) -> Bytes {
     let id = number.map_or_else(String::new, |number| format!("id: {number}\n"));
     format!("{id}event: {KIND}\ndata: {}\n\n", event.body(own)).into()

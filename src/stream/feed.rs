@@ -1,4 +1,4 @@
-//! Server-Sent Events: first the events behind the one that the reader saw last, then new ones, without a gap and
+//! Server-Sent Events: first the events after the last one that the reader saw, then new ones, without gaps and
 //! without repetition.
 
 use std::{
@@ -19,38 +19,38 @@ use super::{
 };
 use crate::{http::KeyLabel, store::requests::RequestsError};
 
-/// How often a comment is sent, so that no intermediary takes the connection for dead.
+/// The interval of comments, so that no intermediary closes an idle connection.
 const BEAT: Duration = Duration::from_secs(15);
-/// How long readers are told to wait before they come back.
+/// Tells readers how long to wait before they reconnect.
 const RETRY: &[u8] = b"retry: 2000\n\n";
-/// Past events that are searched for one reader.
+/// The most past events that the daemon searches for one reader.
 pub const PAST: u64 = 200_000;
 
-/// Requests that one feed may follow by their ids.
+/// The most requests that one feed may follow by id.
 pub const FOLLOWED: usize = 100;
 
-/// Why there is no feed.
+/// Why a feed cannot open.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
     #[error(transparent)]
     Requests(#[from] RequestsError),
     #[error("unknown request {0}")]
     Unknown(B256),
-    /// The events behind the one that the reader saw last are no longer kept, or that event never existed.
+    /// Events after the last one that the reader saw are no longer kept, or that event never existed.
     #[error("events behind {0} are not kept")]
     Gone(u64),
 }
 
-/// What a feed reads now.
+/// What a feed currently reads.
 #[derive(Clone, Copy)]
 enum FeedPosition {
     /// The log, far from its end.
     Past,
-    /// The log, up to where the feed began to listen.
+    /// The log, up to the event at which the feed began to listen.
     Nearly {
         until: u64,
     },
-    /// The events of its own requests, up to where it began to listen.
+    /// The events of the feed's requests, up to the event at which it began to listen.
     Own {
         until: u64,
     },
@@ -62,20 +62,20 @@ struct Feed {
     listener: Listener,
     key: Option<KeyLabel>,
     interests: Vec<Interest>,
-    place: FeedPosition,
-    /// The reader has everything up to this number.
+    position: FeedPosition,
+    /// The reader has every event up to this number.
     after: u64,
-    /// The version of the facts that each request was shown with.
+    /// The version of the facts that the feed sent for each request.
     shown: HashMap<B256, u64>,
     ready: VecDeque<Bytes>,
-    /// Numbers of its own events that it has not read.
+    /// The numbers of the feed's own events that it has not read yet.
     own: VecDeque<u64>,
     beat: Interval,
 }
 
-/// The events of `interests` as a body of `text/event-stream`; it ends when its reader is too slow. With `after` it
-/// begins behind that event; without, with the present status of each request. `key`: the reader's, where it may read
-/// its requests.
+/// The events of `interests` as a `text/event-stream`; it ends when the reader is too slow. With `after` it starts
+/// after that event, else with the current status of each request. `key`: the reader's key, where it may read its
+/// requests.
 pub async fn open(
     fanout: &Arc<Fanout>,
     interests: Vec<Interest>,
@@ -89,7 +89,7 @@ pub async fn open(
         listener: fanout.listen(key.clone()),
         key,
         interests,
-        place: FeedPosition::Past,
+        position: FeedPosition::Past,
         after: after.unwrap_or_default(),
         shown: HashMap::new(),
         ready: VecDeque::from([Bytes::from_static(RETRY)]),
@@ -123,20 +123,20 @@ impl Feed {
         match self.fanout.past_of(&named, after) {
             Some(own) => {
                 self.own = own.into_iter().filter(|number| *number <= until).collect();
-                self.place = FeedPosition::Own { until };
+                self.position = FeedPosition::Own { until };
             }
             None => self.listener.leave_all(),
         }
         Ok(())
     }
 
-    /// Listens first and reads then: events in the queue that are older than what was read are not sent.
+    /// Subscribes before it reads, so that no event is missed; skips queued events that are older than what it read.
     async fn begin(&mut self) -> Result<(), FeedError> {
         self.after = self.listener.want(&self.interests);
-        self.place = FeedPosition::Live;
+        self.position = FeedPosition::Live;
         for interest in &self.interests {
             let Interest::Request(id) = interest else {
-                // Nothing has been sent yet, so a reader that is cut off at once must learn its position.
+                // The reader must learn its position before the first event, in case it is cut off at once.
                 self.ready.push_back(progress(self.after));
                 continue;
             };
@@ -154,18 +154,18 @@ impl Feed {
             if let Some(piece) = self.ready.pop_front() {
                 return Some(piece);
             }
-            match self.place {
+            match self.position {
                 FeedPosition::Past => self.read(u64::MAX).await?,
                 FeedPosition::Nearly { until } if self.after < until => self.read(until).await?,
                 FeedPosition::Own { .. } if !self.own.is_empty() => self.read_own().await?,
                 FeedPosition::Own { until } => {
                     self.after = self.after.max(until);
-                    self.place = FeedPosition::Live;
+                    self.position = FeedPosition::Live;
                 }
-                FeedPosition::Nearly { .. } => self.place = FeedPosition::Live,
+                FeedPosition::Nearly { .. } => self.position = FeedPosition::Live,
                 FeedPosition::Live => {
                     tokio::select! {
-                        told = self.listener.next() => self.tell(&*told?),
+                        encoded = self.listener.next() => self.push(&*encoded?),
                         _ = self.beat.tick() => return Some(self.alive()),
                     }
                 }
@@ -173,51 +173,50 @@ impl Feed {
         }
     }
 
-    /// Reads a page of the log, no further than `until`. `None` where the log cannot be read on: the reader comes
-    /// back and learns why.
+    /// Reads a page of the log up to `until`. `None` where the log cannot be read further: the feed ends, and the
+    /// reader learns why when it reconnects.
     async fn read(&mut self, until: u64) -> Option<()> {
         let named = |interest: &Interest| matches!(interest, Interest::Request(_));
         let named = self.interests.iter().all(named);
         let page = self.fanout.past(self.after, named).await;
         let page = page
-            .inspect_err(|error| tracing::warn!(%error, "a feed ends"))
+            .inspect_err(|error| tracing::warn!(%error, "the feed ends: the log cannot be read"))
             .ok()?;
         let ended = page.len() < PAGE;
-        for told in page.iter().take_while(|told| told.number <= until) {
-            if told.number != self.after + 1 {
+        for encoded in page.iter().take_while(|encoded| encoded.number <= until) {
+            if encoded.number != self.after + 1 {
                 return None;
             }
-            self.tell(told);
+            self.push(encoded);
         }
         if self.ready.is_empty() && !page.is_empty() {
             self.ready.push_back(progress(self.after));
         }
-        self.place = match self.place {
+        self.position = match self.position {
             FeedPosition::Past if ended => FeedPosition::Nearly {
                 until: self.listener.want(&self.interests),
             },
             FeedPosition::Nearly { .. } if page.is_empty() => return None,
-            place => place,
+            position => position,
         };
         Some(())
     }
 
-    /// Reads the next of its own events. `None` as in [`Feed::read`], also where one of them is gone.
+    /// Reads the next of the feed's own events. `None` as in [`Feed::read`], also when one of them was deleted.
     async fn read_own(&mut self) -> Option<()> {
         let some: Vec<u64> = self.own.drain(..self.own.len().min(PAGE)).collect();
-        let told = self.fanout.single(&some).await;
-        let told = told
-            .inspect_err(|error| tracing::warn!(%error, "a feed ends"))
+        let events = self.fanout.single(&some).await;
+        let events = events
+            .inspect_err(|error| tracing::warn!(%error, "the feed ends: events cannot be read"))
             .ok()?;
-        if told.len() < some.len() {
+        if events.len() < some.len() {
             return None;
         }
-        told.iter().for_each(|told| self.tell(told));
+        events.iter().for_each(|encoded| self.push(encoded));
         Some(())
     }
 
-    /// A heartbeat. Where other events have passed, it moves the reader's position, so that a reader that comes back
-    /// does not go through events that never concerned it.
+    /// A heartbeat. It moves the reader's position past events of others, so that a reconnecting reader skips them.
     fn alive(&mut self) -> Bytes {
         let position = self.fanout.post().position;
         if self.listener.waiting() > 0 || position <= self.after {
@@ -227,20 +226,22 @@ impl Feed {
         progress(position)
     }
 
-    fn tell(&mut self, told: &EncodedEvent) {
-        if told.number <= self.after {
+    fn push(&mut self, encoded: &EncodedEvent) {
+        if encoded.number <= self.after {
             return;
         }
-        self.after = told.number;
-        let shown = self.shown.get(&told.event.request);
-        if covers(&self.interests, told) && shown.is_none_or(|shown| told.event.version > *shown) {
-            let frame = told.frame(self.key.as_ref()).clone();
+        self.after = encoded.number;
+        let shown = self.shown.get(&encoded.event.request);
+        if covers(&self.interests, encoded)
+            && shown.is_none_or(|shown| encoded.event.version > *shown)
+        {
+            let frame = encoded.frame(self.key.as_ref()).clone();
             self.ready.push_back(frame);
         }
     }
 }
 
-/// Moves the reader's position; the client dispatches nothing.
+/// Moves the reader's position; clients dispatch no event for it.
 fn progress(number: u64) -> Bytes {
     format!("id: {number}\n\n").into()
 }

@@ -1,5 +1,5 @@
-//! Listeners: WebSockets and Server-Sent Events over the event log. The log is followed once. Each listener gets its
-//! events through a short queue of its own, and is dropped when that queue is full, so no listener waits for another.
+//! Listeners of the event log: WebSockets and Server-Sent Events. One task follows the log. Each listener gets its
+//! events through a short queue of its own and is dropped when the queue is full, so no listener waits for another.
 
 pub mod encoded_event;
 pub mod feed;
@@ -38,14 +38,14 @@ use crate::{
     },
 };
 
-/// Events that may wait for one listener; one more and it is dropped. It is several pages, so that a listener of
-/// everything can keep up.
+/// The most events that wait for one listener; one more drops it. Several pages, so that a listener of all events can
+/// keep up.
 const QUEUE: usize = 1024;
-/// Events read of the log at one time.
+/// The most events per read of the log.
 const PAGE: usize = 128;
-/// Listeners that read the log's past at the same time; others wait.
+/// The most listeners that read the past of the log at the same time; others wait.
 const LATE: usize = 4;
-/// The pause after the log could not be read.
+/// The pause after a failed read of the log.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Follows the log and hands its events to the listeners.
@@ -55,32 +55,32 @@ pub struct Fanout {
     listeners: AtomicU64,
     /// Permits to read the log's past.
     late: Semaphore,
-    /// The same for listeners of single requests, which need no key: they delay no listener with a key.
+    /// The same for listeners of single requests, which need no key, so that they do not delay listeners with a key.
     named: Semaphore,
 }
 
-/// What changes in one step, so that no listener misses an event or hears one twice.
+/// State that changes in one step, so that no listener misses an event or gets one twice.
 #[derive(Default)]
 struct Post {
     subscriptions: Subscriptions,
     queues: HashMap<u64, Queue>,
-    /// Every event up to this number has been handed out.
+    /// Every event up to this number is handed out.
     position: u64,
-    /// What was handed out, and the events before it.
+    /// The newest events by request.
     past: Past,
 }
 
 /// The sending side of one listener.
 struct Queue {
-    /// The key that the listener came with.
+    /// The label of the listener's key.
     key: Option<KeyLabel>,
-    told: mpsc::Sender<Arc<EncodedEvent>>,
+    sender: mpsc::Sender<Arc<EncodedEvent>>,
 }
 
 impl Fanout {
-    /// Follows what comes after the newest durable event.
+    /// Starts after the newest durable event.
     pub fn new(requests: Requests) -> Arc<Self> {
-        let position = *requests.told().borrow();
+        let position = *requests.newest_event().borrow();
         Arc::new(Self {
             requests,
             post: Mutex::new(Post {
@@ -102,7 +102,7 @@ impl Fanout {
         shutdown.run_until_cancelled(following).await;
     }
 
-    /// Learns the events before, as far back as a listener may resume.
+    /// Reads the earlier events, as far back as a listener may resume.
     async fn look_back(&self) {
         let until = self.post().position;
         let mut after = until.saturating_sub(feed::PAST);
@@ -120,12 +120,12 @@ impl Fanout {
     }
 
     async fn follow(&self) {
-        let mut told = self.requests.told();
+        let mut newest = self.requests.newest_event();
         loop {
-            told.borrow_and_update();
+            newest.borrow_and_update();
             let position = self.post().position;
             let page = self.page(position).await;
-            if page.is_empty() && told.changed().await.is_err() {
+            if page.is_empty() && newest.changed().await.is_err() {
                 return;
             }
             for (number, event) in page {
@@ -135,21 +135,21 @@ impl Fanout {
         }
     }
 
-    /// The next events behind `after`, asked for until they can be read.
+    /// The next page of events after `after`; retries until the log can be read.
     async fn page(&self, after: u64) -> Vec<(u64, Event)> {
         loop {
             match self.requests.events(after, PAGE).await {
                 Ok(page) => return page,
                 Err(error) => {
-                    tracing::warn!(%error, "events cannot be read");
+                    tracing::warn!(%error, "the fanout cannot read events");
                     tokio::time::sleep(PAUSE).await;
                 }
             }
         }
     }
 
-    /// Drops listeners whose integrator has lost a key, by revocation, rotation, other scopes or expiry, until
-    /// `shutdown`. A client with another key of that integrator reconnects. `clock` in unix milliseconds.
+    /// Until `shutdown`, drops the listeners of an integrator that lost a key (revocation, rotation, changed scopes,
+    /// expiry). A client with another key of that integrator reconnects. `clock` in unix milliseconds.
     pub async fn watch(
         self: Arc<Self>,
         integrators: Integrators,
@@ -160,14 +160,14 @@ impl Fanout {
         let mut before = BTreeSet::new();
         let watch = async {
             loop {
-                let book = changes.borrow_and_update().clone();
+                let integrators = changes.borrow_and_update().clone();
                 let now = clock();
-                let readers = readers(&book, now);
+                let readers = readers(&integrators, now);
                 for (label, _) in before.difference(&readers) {
                     self.dismiss(&KeyLabel::new(label));
                 }
                 before = readers;
-                let ends = book.values().filter_map(|one| one.ends(now)).min();
+                let ends = integrators.values().filter_map(|one| one.ends(now)).min();
                 let ended = async {
                     match ends {
                         Some(end) => tokio::time::sleep(Duration::from_millis(end - now)).await,
@@ -189,28 +189,28 @@ impl Fanout {
             .retain(|_, queue| queue.key.as_ref() != Some(key));
     }
 
-    fn hand_out(&self, told: Arc<EncodedEvent>) {
+    fn hand_out(&self, encoded: Arc<EncodedEvent>) {
         let mut post = self.post();
-        post.position = told.number;
-        post.past.push(told.number, told.event.request);
+        post.position = encoded.number;
+        post.past.push(encoded.number, encoded.event.request);
         for listener in post
             .subscriptions
-            .takers(told.event.request, told.key.as_ref())
+            .takers(encoded.event.request, encoded.key.as_ref())
         {
             let queue = post.queues.get(&listener);
-            if queue.is_some_and(|queue| queue.told.try_send(told.clone()).is_err()) {
-                // The queue ends behind what is in it; the listener removes its own interests.
+            if queue.is_some_and(|queue| queue.sender.try_send(encoded.clone()).is_err()) {
+                // The listener still reads what is queued, then removes its own interests.
                 post.queues.remove(&listener);
                 metrics::counter!("intentd_stream_slow_listeners_total").increment(1);
             }
         }
     }
 
-    /// Adds a listener without interests. `key`: the label of the key that it came with.
+    /// Adds a listener without interests. `key`: the label of its key.
     pub fn listen(self: &Arc<Self>, key: Option<KeyLabel>) -> Listener {
         let number = self.listeners.fetch_add(1, Ordering::Relaxed);
-        let (told, queue) = mpsc::channel(QUEUE);
-        self.post().queues.insert(number, Queue { key, told });
+        let (sender, queue) = mpsc::channel(QUEUE);
+        self.post().queues.insert(number, Queue { key, sender });
         Listener {
             fanout: self.clone(),
             number,
@@ -219,48 +219,47 @@ impl Fanout {
         }
     }
 
-    /// The number of the newest event that any listener can know.
+    /// The number of the newest event that a listener can know.
     fn newest(&self) -> u64 {
-        let durable = *self.requests.told().borrow();
+        let durable = *self.requests.newest_event().borrow();
         durable.max(self.post().position)
     }
 
-    /// The next events behind `after`; fewer than a page where the log ends. `named`: for a listener of single
+    /// The next page of events after `after`; shorter at the end of the log. `named`: for a listener of single
     /// requests, which needs no key.
     async fn past(&self, after: u64, named: bool) -> Result<Vec<EncodedEvent>, RequestsError> {
         let turns = if named { &self.named } else { &self.late };
         let _turn = turns.acquire().await;
         let page = self.requests.events(after, PAGE).await?;
-        let told = page
+        let events = page
             .into_iter()
             .map(|(number, event)| EncodedEvent::new(number, event));
-        Ok(told.collect())
+        Ok(events.collect())
     }
 
-    /// The numbers of the events of `requests` behind `after`; `None` where they are not known without reading the
-    /// log.
+    /// The numbers of the events of `requests` after `after`; `None` when only the log knows them.
     fn past_of(&self, requests: &[B256], after: u64) -> Option<BTreeSet<u64>> {
         self.post().past.of(requests.iter(), after)
     }
 
-    /// Single events of the log; deleted ones are left out.
+    /// The events of these numbers; leaves out deleted ones.
     async fn single(&self, numbers: &[u64]) -> Result<Vec<EncodedEvent>, RequestsError> {
         let keys: Vec<_> = numbers
             .iter()
             .map(|number| event_row::key(*number))
             .collect();
         let read = self.requests.store().read_all(&keys).await?;
-        let mut told = Vec::with_capacity(keys.len());
+        let mut events = Vec::with_capacity(keys.len());
         for (key, bytes) in keys.iter().zip(read) {
             if let Some(bytes) = bytes {
                 let (number, event) = event_row::row(key, &bytes)?;
-                told.push(EncodedEvent::new(number, event));
+                events.push(EncodedEvent::new(number, event));
             }
         }
-        Ok(told)
+        Ok(events)
     }
 
-    /// Fails where the events behind `after` are not all kept, or are too many.
+    /// Fails when events after `after` are deleted, or are more than [`feed::PAST`].
     async fn kept(&self, after: u64) -> Result<(), FeedError> {
         let newest = self.newest();
         let behind = newest.checked_sub(after).ok_or(FeedError::Gone(after))?;
@@ -275,7 +274,7 @@ impl Fanout {
         }
     }
 
-    /// The present status of a request; `None` if there is no such request.
+    /// The current status of a request; `None` if there is no such request.
     async fn now(&self, id: &B256) -> Result<Option<Event>, RequestsError> {
         let Some(request) = self.requests.by_id(id).await? else {
             return Ok(None);
@@ -289,24 +288,24 @@ impl Fanout {
     }
 }
 
-/// The keys that may read all requests of their integrators: label and digest.
-fn readers(book: &ByLabel, now: u64) -> BTreeSet<(String, [u8; 32])> {
+/// The keys with access to all requests of their integrators: label and digest.
+fn readers(integrators: &ByLabel, now: u64) -> BTreeSet<(String, [u8; 32])> {
     let may = |one: &&Arc<Integrator>| one.scopes.contains(&Scope::RequestsRead);
-    let keys = book.values().filter(may).flat_map(|one| {
+    let keys = integrators.values().filter(may).flat_map(|one| {
         let usable = one.usable(now);
         usable.map(|key| (one.label.clone(), key.digest))
     });
     keys.collect()
 }
 
-/// Whether one of `interests` is about `encoded_event`.
-fn covers(interests: &[Interest], told: &EncodedEvent) -> bool {
-    let key = told.key.as_ref();
+/// Whether one of `interests` covers the event.
+fn covers(interests: &[Interest], encoded: &EncodedEvent) -> bool {
+    let key = encoded.key.as_ref();
     let mut interests = interests.iter();
-    interests.any(|interest| interest.covers(&told.event.request, key))
+    interests.any(|interest| interest.covers(&encoded.event.request, key))
 }
 
-/// A listener, until it is dropped.
+/// A listener; dropping it removes its interests.
 pub struct Listener {
     fanout: Arc<Fanout>,
     number: u64,
@@ -315,7 +314,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Adds `interests`. The listener hears of every event behind the number that this returns, and of none before.
+    /// Adds `interests`. The listener gets every event after the returned number, and none before.
     pub fn want(&mut self, interests: &[Interest]) -> u64 {
         let mut post = self.fanout.post();
         for interest in interests {
@@ -327,7 +326,7 @@ impl Listener {
         post.position
     }
 
-    /// Removes `interest`; events that wait already are still delivered.
+    /// Removes `interest`; events that are already queued are still delivered.
     pub fn leave(&mut self, interest: &Interest) {
         self.wants.retain(|known| known != interest);
         self.fanout
@@ -336,7 +335,7 @@ impl Listener {
             .leave(self.number, interest);
     }
 
-    /// Removes all interests; events that wait already are still delivered.
+    /// Removes all interests; events that are already queued are still delivered.
     pub fn leave_all(&mut self) {
         let mut post = self.fanout.post();
         for interest in self.wants.drain(..) {
@@ -344,12 +343,12 @@ impl Listener {
         }
     }
 
-    /// Whether the listener wants to hear of `encoded_event`.
-    pub fn wants(&self, told: &EncodedEvent) -> bool {
-        covers(&self.wants, told)
+    /// Whether the listener is interested in the event.
+    pub fn wants(&self, encoded: &EncodedEvent) -> bool {
+        covers(&self.wants, encoded)
     }
 
-    /// Events that wait to be taken with [`Listener::next`].
+    /// The number of queued events.
     fn waiting(&self) -> usize {
         self.queue.len()
     }
@@ -359,8 +358,7 @@ impl Listener {
         self.number
     }
 
-    /// The next event, in the order of the log; `None` once too many waited or its key is lost. Cancel-safe: nothing
-    /// is lost when this is dropped early.
+    /// The next event, in the order of the log; `None` once the queue overflowed or the key was lost. Cancel-safe.
     pub async fn next(&mut self) -> Option<Arc<EncodedEvent>> {
         self.queue.recv().await
     }

@@ -1,5 +1,4 @@
-//! The newest events by request, so that a client that resumes for a few requests goes through their events and not
-//! through everybody's. Pure.
+//! The newest events by request, so that a client that resumes for a few requests reads only their events. Pure.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -10,14 +9,14 @@ use super::feed::PAST;
 /// The newest events by request.
 #[derive(Debug, Default)]
 pub struct Past {
-    /// Every event behind this number is here; `None` before the first.
+    /// Every event after this number is here; `None` before the first.
     begins: Option<u64>,
     order: VecDeque<(u64, B256)>,
     requests: HashMap<B256, VecDeque<u64>>,
 }
 
 impl Past {
-    /// Empty; everything behind `after` will be here.
+    /// Starts empty after event `after`.
     pub fn behind(after: u64) -> Self {
         Self {
             begins: Some(after),
@@ -25,7 +24,7 @@ impl Past {
         }
     }
 
-    /// Adds the next event, and drops the oldest where there are more than a client may resume over.
+    /// Adds the next event; drops the oldest beyond [`PAST`].
     pub fn push(&mut self, number: u64, request: B256) {
         self.order.push_back((number, request));
         self.requests.entry(request).or_default().push_back(number);
@@ -47,7 +46,7 @@ impl Past {
         }
     }
 
-    /// The events of `requests` behind `after`, in order; `None` where they are not all here.
+    /// The events of `requests` after `after`, in order; `None` when some are no longer here.
     pub fn of<'a>(
         &self,
         requests: impl Iterator<Item = &'a B256>,

@@ -1,4 +1,4 @@
-//! The messages of the WebSocket (guide: protocol 11.16), both ways. Pure.
+//! The messages of the WebSocket in both directions (guide: protocol 11.16). Pure.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::{http::codes, request::event::KIND};
 
-/// What a client asks for; `None` stands for every request of its key.
+/// A client's command; `None` stands for every request of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Subscribe(Option<B256>),
-    /// `None` removes every subscription.
+    /// `None` removes all subscriptions.
     Unsubscribe(Option<B256>),
 }
 
-/// What is wrong with a message, with a stable code.
+/// Why a message is refused; each has a stable code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error("expected a JSON object with a `type`")]
@@ -49,7 +49,7 @@ impl Wrong {
         }
     }
 
-    /// Whether the client is to blame: a client that goes on like that is disconnected.
+    /// Whether the client caused the error: too many of these disconnect it.
     pub fn blamed(&self) -> bool {
         *self != Self::Unavailable
     }
@@ -68,7 +68,7 @@ struct Filters {
     id: Option<String>,
 }
 
-/// Parses a client's message. Unknown fields are ignored.
+/// Parses a client's message and ignores unknown fields.
 pub fn read(text: &str) -> Result<Asked, Wrong> {
     let message: Message = serde_json::from_str(text).map_err(|_| Wrong::Message)?;
     let subscribes = match message.r#type.as_str() {
@@ -114,7 +114,7 @@ pub fn ready(id: &str) -> String {
     written("connection", "ready", json!({"id": id}))
 }
 
-/// Says that what was asked is done.
+/// Confirms a command.
 pub fn done(asked: &Asked) -> String {
     let mut data = json!({"event": KIND});
     let (kind, id) = match asked {
@@ -129,7 +129,7 @@ pub fn done(asked: &Asked) -> String {
     written(kind, "success", data)
 }
 
-/// Says that what was asked is not done. `asked`: as far as the message was understood.
+/// Refuses a command. `asked`: the command, where the message could be parsed.
 pub fn refused(asked: Option<&Asked>, wrong: &Wrong) -> String {
     let code = wrong.code();
     let mut data = json!({"code": code, "message": wrong.to_string(), "docs": codes::page(code)});

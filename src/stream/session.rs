@@ -1,4 +1,4 @@
-//! One WebSocket (guide: protocol 11.16): what its client asks for, and what is sent to it.
+//! One WebSocket connection (guide: protocol 11.16): reads the client's commands and sends it events.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::http::{End, KeyLabel, Socket, Utf8Bytes};
 
-/// Wrong messages that a client may send before it is disconnected.
+/// The most wrong messages of a client before the server disconnects it.
 const MISTAKES: u32 = 8;
-/// Messages of a client in a window; each may read the store, as a request does.
+/// The most messages of a client per window; each may read the store, as a request does.
 const MESSAGES: u32 = 300;
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -25,7 +25,7 @@ pub struct Session {
     fanout: Arc<Fanout>,
     listener: Listener,
     key: Option<KeyLabel>,
-    /// The version of the facts that each request of its own subscription was shown with.
+    /// The version of the facts that the session sent for each request of its subscriptions.
     shown: HashMap<B256, u64>,
     mistakes: u32,
     messages: u32,
@@ -38,7 +38,7 @@ enum Came {
 }
 
 impl Session {
-    /// `key`: the label of the key that the client showed.
+    /// `key`: the label of the client's key.
     pub fn new(fanout: &Arc<Fanout>, key: Option<KeyLabel>) -> Self {
         Self {
             fanout: fanout.clone(),
@@ -54,7 +54,7 @@ impl Session {
     /// Serves the connection until either side ends it.
     pub async fn run(mut self, mut socket: Socket) {
         let end = self.talk(&mut socket).await;
-        // The interests are removed before the closing message.
+        // Removes the interests before the closing handshake.
         drop(self);
         if let Err(end) = end {
             socket.close(end).await;
@@ -67,23 +67,23 @@ impl Session {
         loop {
             let came = tokio::select! {
                 said = socket.next() => Came::Said(said),
-                told = self.listener.next() => Came::EncodedEvent(told),
+                encoded = self.listener.next() => Came::EncodedEvent(encoded),
             };
             match came {
                 Came::Said(said) => self.hear(socket, &said?).await?,
-                Came::EncodedEvent(told) => {
-                    let told = told.ok_or(End::Slow)?;
-                    self.tell(socket, &told).await?;
+                Came::EncodedEvent(encoded) => {
+                    let encoded = encoded.ok_or(End::Slow)?;
+                    self.push(socket, &encoded).await?;
                 }
             }
         }
     }
 
-    async fn tell(&self, socket: &mut Socket, told: &EncodedEvent) -> Result<(), End> {
-        let wanted = self.listener.wants(told);
-        let shown = self.shown.get(&told.event.request);
-        if wanted && shown.is_none_or(|shown| told.event.version > *shown) {
-            let message = told.message(self.key.as_ref()).clone();
+    async fn push(&self, socket: &mut Socket, encoded: &EncodedEvent) -> Result<(), End> {
+        let wanted = self.listener.wants(encoded);
+        let shown = self.shown.get(&encoded.event.request);
+        if wanted && shown.is_none_or(|shown| encoded.event.version > *shown) {
+            let message = encoded.message(self.key.as_ref()).clone();
             socket.send(message).await?;
         }
         Ok(())
@@ -129,7 +129,7 @@ impl Session {
         Ok(())
     }
 
-    /// Does what was asked. Where a request's status is to be sent, returns it.
+    /// Runs a command. Returns the status message of a request, where one is to be sent.
     async fn act(&mut self, asked: Asked) -> Result<Option<Utf8Bytes>, Wrong> {
         match asked {
             Asked::Subscribe(Some(id)) => self.follow(id).await.map(Some),
@@ -155,8 +155,7 @@ impl Session {
         self.shown.remove(&id);
     }
 
-    /// Listens first and reads then, so that no event is missed in between. Events in the queue that are older than
-    /// what was read are not sent.
+    /// Subscribes before it reads, so that no event is missed; skips queued events that are older than what it read.
     async fn follow(&mut self, id: B256) -> Result<Utf8Bytes, Wrong> {
         if !self.shown.contains_key(&id) && self.shown.len() >= FOLLOWED {
             return Err(Wrong::TooMany(FOLLOWED));
@@ -172,7 +171,7 @@ impl Session {
                 Err(Wrong::Unknown)
             }
             Err(error) => {
-                tracing::warn!(%error, "a subscriber is not served");
+                tracing::warn!(%error, "the session cannot read the request of a subscription");
                 self.leave(id);
                 Err(Wrong::Unavailable)
             }

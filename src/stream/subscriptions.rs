@@ -1,4 +1,4 @@
-//! Which listener wants to hear of which requests. Pure.
+//! Which listeners subscribe to which requests. Pure.
 
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
@@ -9,17 +9,17 @@ use alloy::primitives::B256;
 
 use crate::http::KeyLabel;
 
-/// What a listener wants to hear of.
+/// What a listener subscribes to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interest {
     /// One request.
     Request(B256),
-    /// Every request that was quoted with a key of this label.
+    /// Every request quoted with a key of this label.
     Key(KeyLabel),
 }
 
 impl Interest {
-    /// Whether the interest covers `request`, which was quoted with `key`.
+    /// Whether the interest covers `request`, quoted with `key`.
     pub fn covers(&self, request: &B256, key: Option<&KeyLabel>) -> bool {
         match self {
             Self::Request(id) => id == request,
@@ -28,14 +28,14 @@ impl Interest {
     }
 }
 
-/// Listeners, as numbers, by their interests.
+/// The listeners, as numbers, by interest.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     listeners: HashMap<Interest, Vec<u64>>,
 }
 
 impl Subscriptions {
-    /// Adds an interest; the same interest twice counts once.
+    /// Adds an interest; a repeated one counts once.
     pub fn want(&mut self, listener: u64, interest: Interest) {
         let listeners = self.listeners.entry(interest).or_default();
         if !listeners.contains(&listener) {
@@ -43,7 +43,7 @@ impl Subscriptions {
         }
     }
 
-    /// Removes an interest, if the listener has it.
+    /// Removes an interest if the listener has it.
     pub fn leave(&mut self, listener: u64, interest: &Interest) {
         if let Entry::Occupied(mut entry) = self.listeners.entry(interest.clone()) {
             let listeners = entry.get_mut();
@@ -54,7 +54,7 @@ impl Subscriptions {
         }
     }
 
-    /// The listeners that want to hear of `request`, which was quoted with `key`; each once.
+    /// The listeners of `request`, quoted with `key`; each once.
     pub fn takers(&self, request: B256, key: Option<&KeyLabel>) -> BTreeSet<u64> {
         let request = self.listeners.get(&Interest::Request(request));
         let key = key.and_then(|key| self.listeners.get(&Interest::Key(key.clone())));

@@ -1,4 +1,4 @@
-//! Listeners over a real listener and the store in memory.
+//! Listeners over a real TCP listener and a store in memory.
 
 use std::{net::SocketAddr, sync::LazyLock};
 
@@ -40,7 +40,7 @@ struct Rig {
     shutdown: CancellationToken,
 }
 
-/// Requests 1 and 2 were quoted with the key of `app`, 3 with that of `other`, 4 without.
+/// The key of `app` quoted requests 1 and 2, that of `other` request 3; request 4 has no key.
 async fn rig() -> Rig {
     let requests = Requests::open(Arc::new(MemoryStore::new())).await.unwrap();
     for (number, key) in [
@@ -53,10 +53,10 @@ async fn rig() -> Rig {
         request.api_key = key.map(Into::into);
         requests.insert(&request, Batch::new()).await.unwrap();
     }
-    over(requests).await
+    rig_on(requests).await
 }
 
-async fn over(requests: Requests) -> Rig {
+async fn rig_on(requests: Requests) -> Rig {
     let fanout = Fanout::new(requests.clone());
     let shutdown = CancellationToken::new();
     tokio::spawn(fanout.clone().run(shutdown.clone()));
@@ -103,7 +103,7 @@ impl Drop for Rig {
     }
 }
 
-/// The status goes back and forth, so that every step is an event.
+/// Toggles the status, so that every step is an event.
 fn step(facts: &mut Facts) {
     if facts.deposits.pop().is_none() {
         facts.deposits.push(fixtures::deposit(1, Standing::Final));
@@ -115,7 +115,7 @@ fn id(number: u8) -> String {
 }
 
 impl Rig {
-    /// The next event of request `number`, at `START + at`.
+    /// Makes the next event of request `number`, at `START + at`.
     async fn step(&self, number: u8, at: u64) {
         let id = fixtures::request(number).id;
         let recorded = self.requests.record(&id, START + at, Batch::new(), step);
@@ -202,7 +202,7 @@ impl Peer {
         now
     }
 
-    /// Request and time of the next event.
+    /// The request and the time of the next event.
     async fn event(&mut self) -> (String, u64) {
         let event = self.heard().await;
         let at = event["publishedAt"].as_u64().unwrap();
@@ -313,7 +313,7 @@ async fn a_key_hears_of_all_its_requests_and_of_no_others() {
     let mut app = rig.socket("/?apiKey=k-app").await;
     app.says("subscribe", Value::Null).await;
     assert_eq!(app.heard().await["status"], "success");
-    // An interest of its own in one of them makes no second copy.
+    // A second interest in one of them does not duplicate events.
     app.subscribed(1).await;
     let mut other = rig.socket("/ws?apiKey=k-other").await;
     other.says("subscribe", json!({})).await;
@@ -342,7 +342,7 @@ async fn whoever_comes_back_for_one_request_reads_its_events_only() {
     {
         tokio::task::yield_now().await;
     }
-    // Nobody's turn is taken from those who read everything of their keys.
+    // Listeners without a key do not delay those that read everything of their keys.
     let everything = rig
         .fanout
         .late
@@ -350,20 +350,20 @@ async fn whoever_comes_back_for_one_request_reads_its_events_only() {
         .await;
     let mut reader = rig.feed(&target, "last-event-id: 2\r\n").await;
     for number in 2..=300 {
-        let (told, body) = reader.event().await.unwrap();
-        assert_eq!(told, Some(2 * number - 1));
+        let (number_seen, body) = reader.event().await.unwrap();
+        assert_eq!(number_seen, Some(2 * number - 1));
         assert_eq!(body["data"]["requestId"], id(4));
     }
     rig.step(4, 301).await;
     assert_eq!(reader.event().await.unwrap().0, Some(601));
-    // Nor do both wait for each other while it is not known whose events were before.
+    // They do not wait for each other while the past is still being read.
     rig.fanout.post().past = Past::default();
     let mut early = rig.feed(&target, "last-event-id: 2\r\n").await;
     let first = tokio::time::timeout(Duration::from_secs(5), early.event()).await;
     assert_eq!(first.expect("it waits for others").unwrap().0, Some(3));
     drop(everything);
-    // An index that began later than the reader left does not say that nothing happened.
-    let fresh = over(rig.requests.clone()).await;
+    // An index that began after the reader left proves nothing about the time before.
+    let fresh = rig_on(rig.requests.clone()).await;
     let mut reader = fresh.feed(&target, "last-event-id: 2\r\n").await;
     assert_eq!(reader.event().await.unwrap().0, Some(3));
 }
@@ -390,8 +390,8 @@ async fn a_referrer_is_told_to_the_owner_of_the_key_only() {
         rig.step(5, at).await;
         let heard = peer.heard().await;
         let read = reader.event().await.unwrap().1;
-        for told in [now, shown, heard, read] {
-            assert_eq!(told["data"]["referrer"], wanted, "{path}: {told}");
+        for event in [now, shown, heard, read] {
+            assert_eq!(event["data"]["referrer"], wanted, "{path}: {event}");
         }
     }
 }
@@ -435,13 +435,13 @@ async fn who_came_with_a_key_is_let_go_when_it_is_lost() {
             assert_eq!(peer.heard().await["status"], "success");
         }
         let mut feed = rig.feed("/events", "x-api-key: k-app\r\n").await;
-        // What changes nothing of the key lets nobody go.
-        change(app.clone().telling(None).unwrap()).await;
+        // A change that does not concern the key keeps the listener.
+        change(app.clone().with_webhook(None).unwrap()).await;
         rig.step(1, 1).await;
         assert_eq!(all.event().await, (id(1), 1));
         change(lose(app)).await;
         assert_eq!(all.code().await.0, 1013);
-        // It asks for its integrator's requests too late.
+        // Its subscription to the integrator's requests comes too late.
         assert_eq!(idle.code().await.0, 1013);
         while feed.block().await.is_some() {}
         rig.step(3, 1).await;
@@ -486,7 +486,7 @@ async fn a_flood_of_subscriptions_ends_the_socket() {
         let request = fixtures::request(number);
         requests.insert(&request, Batch::new()).await.unwrap();
     }
-    let rig = over(requests).await;
+    let rig = rig_on(requests).await;
     let mut peer = rig.socket("/").await;
     for number in 1..=100 {
         peer.subscribed(number).await;
@@ -503,8 +503,8 @@ async fn a_flood_of_subscriptions_ends_the_socket() {
     assert_eq!(peer.code().await, (1008, "too many messages".into()));
 }
 
-/// However a subscription falls between changes: what is seen only ever gets newer, ends with the
-/// newest, and leaves out nothing that came after what was shown.
+/// Wherever a subscription falls between changes, the states only get newer, end with the newest, and miss nothing
+/// after the first state shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_between_what_is_shown_and_what_is_heard() {
     let rig = rig().await;
@@ -542,7 +542,7 @@ async fn nothing_is_lost_between_what_is_shown_and_what_is_heard() {
     );
 }
 
-/// One listener does not take what it asked for; the other hears everything in time.
+/// One listener does not read; the other gets everything in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_is_dropped_and_nobody_else_notices() {
     let rig = rig().await;
@@ -571,7 +571,7 @@ async fn a_slow_reader_is_dropped_and_nobody_else_notices() {
     );
 }
 
-/// A reader that is cut off again and again, while events arrive, and says each time what it saw last.
+/// A reader that is cut off again and again while events arrive, and resumes each time after its last event.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_feed_resumes_without_a_gap_and_without_a_double() {
     const EVENTS: u64 = 1500;
@@ -585,7 +585,7 @@ async fn a_feed_resumes_without_a_gap_and_without_a_double() {
     };
     let reading = async |target: &str, key: &str, by_header: bool| {
         let (mut last, mut seen) = (0_u64, Vec::new());
-        // Request 2 (the app's) is the one of every event whose number leaves 2.
+        // Request 2 (the app's) has every event whose number leaves remainder 2.
         while last < EVENTS - 3 {
             let mut reader = if by_header {
                 let headers = format!("{key}last-event-id: {last}\r\n");
@@ -635,7 +635,7 @@ async fn a_feed_says_where_it_is_and_refuses_what_it_cannot_resume() {
         rig.step(3, at).await;
     }
     let key = "x-api-key: k-app\r\n";
-    // Nothing of this key's has happened, and still it can come back to here.
+    // No event of this key, and still the reader can resume here.
     let mut reader = rig.feed("/events", key).await;
     let begun: u64 = reader.block().await.unwrap()[4..].parse().unwrap();
     assert!(begun <= 5);
@@ -691,7 +691,7 @@ async fn a_feed_says_where_it_is_and_refuses_what_it_cannot_resume() {
     assert_eq!(reader.event().await, None);
 }
 
-/// What was pruned is not passed over in silence.
+/// A pruned event is reported, not skipped.
 #[tokio::test]
 async fn a_log_whose_beginning_is_gone_resumes_nobody_there() {
     use crate::store::rows;
@@ -714,7 +714,7 @@ async fn a_log_whose_beginning_is_gone_resumes_nobody_there() {
     }
 }
 
-/// Somebody who reads nothing holds up neither the log nor others, and is told so when it reads again.
+/// A reader that does not read delays neither the log nor others, and gets the reason when it reads again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_reads_nothing_is_closed() {
     let rig = rig().await;

@@ -1,5 +1,5 @@
-//! Metrics of each runtime apart from those of the others: a daemon has one, and so has every test, so that
-//! daemons of one process do not count for each other.
+//! Separate metrics for each runtime. A daemon has one runtime, and so has each test, so the daemons of one process
+//! do not mix their metrics.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,20 +11,20 @@ use metrics::{
 use metrics_exporter_prometheus::{PrometheusHandle, PrometheusRecorder};
 use tokio::runtime::{Handle, Id};
 
-/// Makes the metrics of one runtime.
+/// Makes the recorder of one runtime.
 type Make = fn() -> PrometheusRecorder;
 
-/// See the module.
+/// A recorder that hands every metric to the recorder of the current runtime.
 #[derive(Clone)]
 pub struct Runtimes {
     make: Make,
-    /// Of threads that belong to no runtime: the first runtime's.
+    /// The recorder for threads without a runtime: that of the first runtime.
     first: Arc<PrometheusRecorder>,
     known: Arc<ArcSwap<HashMap<Id, Arc<PrometheusRecorder>>>>,
 }
 
 impl Runtimes {
-    /// Takes over the `metrics` macros of the process.
+    /// Installs this recorder for the `metrics` macros of the process.
     pub fn install(make: Make) -> Result<Self, SetRecorderError<Self>> {
         let first = Arc::new(make());
         let mut known = HashMap::new();
@@ -37,7 +37,7 @@ impl Runtimes {
         Ok(all)
     }
 
-    /// The metrics of the runtime that this is called in.
+    /// The handle to the metrics of the current runtime.
     pub fn handle(&self) -> PrometheusHandle {
         self.current().handle()
     }
@@ -56,7 +56,7 @@ impl Runtimes {
             more.entry(id).or_insert_with(|| made.clone());
             more
         });
-        // Another thread of the runtime may have been first.
+        // Another thread of the runtime may have inserted one first.
         self.known.load().get(&id).cloned().unwrap_or(made)
     }
 }

@@ -1,4 +1,4 @@
-//! What the operator can see of webhooks, and do about them.
+//! The operator's view of webhooks, and the operator's commands.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -25,31 +25,31 @@ use crate::{
     },
 };
 
-/// Dead deliveries that one command sends again at most.
+/// The most dead deliveries that one command sends again.
 pub const REPLAYED: usize = 1_000;
-/// Rows read at a time.
+/// The most rows per read.
 const PAGE: usize = 1_024;
 /// The number of a test event; no real event has it.
 const TEST: u64 = 0;
 
-/// Why a question or command of the operator fails.
+/// Why a command of the operator fails.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error(transparent)]
     Webhook(#[from] WebhookError),
-    #[error("no integrator is called {0}")]
+    #[error("there is no integrator called {0}")]
     Unknown(String),
     #[error("{0} has no endpoint")]
     NoEndpoint(String),
-    #[error("there is no event {0}, or it was too long ago")]
+    #[error("event {0} does not exist, or is no longer kept")]
     NoEvent(u64),
-    #[error("event {0} is none of {1}")]
+    #[error("event {0} does not belong to {1}")]
     Foreign(u64, String),
-    #[error("event {0} concerns no key")]
+    #[error("event {0} belongs to no key")]
     Keyless(u64),
-    #[error("event {0} is on its way already")]
+    #[error("event {0} already waits for its delivery")]
     Waiting(u64),
-    #[error("the daemon is about to end")]
+    #[error("the daemon is shutting down")]
     Ending,
 }
 
@@ -87,7 +87,7 @@ pub struct Shown {
     pub dead: Option<Dead>,
 }
 
-/// What became of a test.
+/// The outcome of a test delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tested {
     pub said: String,
@@ -96,14 +96,14 @@ pub struct Tested {
     pub delivered: bool,
 }
 
-/// How the last tries of an endpoint ended.
+/// The last outcomes of an endpoint's tries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     pub last_success: Option<u64>,
     pub last_failure: Option<(u64, String)>,
 }
 
-/// What the operator's handle tells the worker, or asks it.
+/// A message from the operator's handle to the worker.
 #[derive(Debug)]
 pub(super) enum Command {
     /// There are new rows, owed since `at` (unix milliseconds).
@@ -115,7 +115,7 @@ pub(super) enum Command {
     Standing(oneshot::Sender<HashMap<String, Standing>>),
 }
 
-/// Answers the operator's questions about webhooks and carries out commands.
+/// Answers the operator's questions about webhooks and runs commands.
 #[derive(Clone)]
 pub struct AdminHandle {
     context: Arc<WebhookContext>,
@@ -127,15 +127,15 @@ impl AdminHandle {
         Self { context, commands }
     }
 
-    /// Every endpoint, or that of `label`.
+    /// All endpoints, or the endpoint of `label`.
     pub async fn list(&self, label: Option<&str>) -> Result<Vec<Endpoint>, AdminError> {
-        let book = self.context.integrators.book();
+        let integrators = self.context.integrators.all();
         if let Some(label) = label {
             self.integrator(label)?;
         }
         let mut standing = self.standing().await?;
         let mut list = Vec::new();
-        for (name, integrator) in book.iter() {
+        for (name, integrator) in integrators.iter() {
             if label.is_some_and(|label| label != name) {
                 continue;
             }
@@ -156,8 +156,8 @@ impl AdminHandle {
         Ok(list)
     }
 
-    /// Event `number`.
-    pub async fn show(&self, number: u64) -> Result<Shown, AdminError> {
+    /// Event `number` with its delivery.
+    pub async fn find(&self, number: u64) -> Result<Shown, AdminError> {
         let (_, event) = self.event(number).await?;
         let (mut waiting, mut dead) = (None, None);
         if let Some(label) = &event.key {
@@ -176,8 +176,8 @@ impl AdminHandle {
         })
     }
 
-    /// Sends event `number` again to the integrator that it concerns, and returns its label. Where `label` is given,
-    /// it must be that one.
+    /// Sends event `number` again to its integrator and returns the label. A `label` that is given must be that
+    /// integrator's.
     pub async fn replay(&self, number: u64, label: Option<&str>) -> Result<String, AdminError> {
         let (bytes, event) = self.event(number).await?;
         let owner = event.key.ok_or(AdminError::Keyless(number))?;
@@ -199,15 +199,15 @@ impl AdminHandle {
         }
     }
 
-    /// Sends the oldest dead deliveries of `label`, or of all endpoints, again: at most [`REPLAYED`]. Returns how
-    /// many.
+    /// Sends the oldest dead deliveries of `label`, or of all endpoints, again: at most [`REPLAYED`]. Returns their
+    /// number.
     pub async fn replay_dead(&self, label: Option<&str>) -> Result<u64, AdminError> {
         if let Some(label) = label {
             self.integrator(label)?;
         }
-        let book = self.context.integrators.book();
+        let integrators = self.context.integrators.all();
         let mut count = 0;
-        for (name, integrator) in book.iter() {
+        for (name, integrator) in integrators.iter() {
             let asked = label.is_none_or(|label| label == name);
             if asked && integrator.webhook.is_some() && count < REPLAYED {
                 count += self.replay_some(name, REPLAYED - count).await?;
@@ -216,7 +216,7 @@ impl AdminHandle {
         Ok(count as u64)
     }
 
-    /// Sends `label` one signed event that never happened.
+    /// Sends one signed sample event to the endpoint of `label`.
     pub async fn test(&self, label: &str) -> Result<Tested, AdminError> {
         let to = self.integrator(label)?;
         if to.webhook.is_none() {
@@ -228,9 +228,9 @@ impl AdminHandle {
             body: sample(now).body(true),
             given_up: newest_dead(&self.context, label).await?,
         };
-        let letter = DeliveryRequest::write(Some(&to), content, now, self.context.reach);
-        let reply = match letter {
-            Ok(letter) => self.context.post.send(letter, now).await,
+        let delivery_request = DeliveryRequest::write(Some(&to), content, now, self.context.reach);
+        let reply = match delivery_request {
+            Ok(delivery_request) => self.context.post.send(delivery_request, now).await,
             Err(why) => Reply::Barred(why),
         };
         Ok(Tested {
@@ -249,7 +249,7 @@ impl AdminHandle {
             let Some((_, number)) = parts(&key.name) else {
                 continue;
             };
-            // The event is kept as long as the row is.
+            // The event is kept as long as the delivery row exists.
             let batch = Batch::new().expect(key, Expect::Equals(bytes));
             let batch = again(batch, label, number, at)?;
             if let Outcome::Applied { .. } = store.commit(batch).await? {
@@ -263,8 +263,8 @@ impl AdminHandle {
 
     async fn owed(&self, label: &str, numbers: Vec<u64>, at: u64) -> Result<(), AdminError> {
         let label = label.into();
-        let told = self.commands.send(Command::Owed { label, numbers, at });
-        told.await.map_err(|_| AdminError::Ending)
+        let sent = self.commands.send(Command::Owed { label, numbers, at });
+        sent.await.map_err(|_| AdminError::Ending)
     }
 
     async fn standing(&self) -> Result<HashMap<String, Standing>, AdminError> {
@@ -275,7 +275,7 @@ impl AdminHandle {
     }
 
     fn integrator(&self, label: &str) -> Result<Arc<Integrator>, AdminError> {
-        let found = self.context.integrators.book().get(label).cloned();
+        let found = self.context.integrators.all().get(label).cloned();
         found.ok_or_else(|| AdminError::Unknown(label.to_owned()))
     }
 
@@ -304,7 +304,7 @@ impl AdminHandle {
     }
 }
 
-/// Starts a delivery anew, unless it is under way.
+/// Starts a delivery again, unless it already waits.
 fn again(batch: Batch, label: &str, number: u64, at: u64) -> Result<Batch, RowError> {
     let key = rows::delivery::key(label, number);
     Ok(batch
@@ -313,7 +313,7 @@ fn again(batch: Batch, label: &str, number: u64, at: u64) -> Result<Batch, RowEr
         .delete(rows::dead::key(label, number)))
 }
 
-/// An event with every field set, of a request that does not exist.
+/// A sample event with every field set, of a request that does not exist.
 fn sample(now: u64) -> Event {
     let request = alloy::primitives::B256::ZERO;
     let data = format!(

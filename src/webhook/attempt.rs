@@ -1,4 +1,4 @@
-//! One try of one delivery.
+//! One try of one delivery: reads its row, sends the request, and says what to record.
 
 use super::{
     WebhookContext, WebhookError,
@@ -13,7 +13,7 @@ use crate::store::rows::{
     delivery::{Delivery, Try},
 };
 
-/// What a try changes, to be recorded.
+/// The change of the row after a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Delivered,
@@ -21,16 +21,16 @@ pub enum Change {
     Dead(Dead),
 }
 
-/// What became of a try.
+/// How a try ended.
 #[derive(Debug)]
 pub enum Tried {
-    /// The row is gone: nothing is owed any more.
+    /// The row is gone, so there is nothing to deliver.
     Gone,
     Unread(WebhookError),
     Made(Ended, Change),
 }
 
-/// Makes the try.
+/// Makes the try. The caller records the change.
 pub async fn make(context: &WebhookContext, turn: &Turn) -> Tried {
     match tried(context, turn).await {
         Ok(Some((ended, change))) => Tried::Made(ended, change),
@@ -54,12 +54,12 @@ async fn tried(
         return Ok(Some(given_up(delivery, why, now)));
     }
     let key = rows::event::key(turn.number);
-    let letter = match store.read(&key).await? {
+    let delivery_request = match store.read(&key).await? {
         None => Err("the event is gone".to_owned()),
         Some(bytes) => {
             let (number, event) = rows::event::row(&key, &bytes)?;
-            let book = context.integrators.book();
-            let to = book.get(&*turn.label).map(AsRef::as_ref);
+            let integrators = context.integrators.all();
+            let to = integrators.get(&*turn.label).map(AsRef::as_ref);
             let content = Content {
                 number,
                 body: event.body(true),
@@ -68,8 +68,8 @@ async fn tried(
             DeliveryRequest::write(to, content, now, context.reach)
         }
     };
-    let reply = match letter {
-        Ok(letter) => context.post.send(letter, now).await,
+    let reply = match delivery_request {
+        Ok(delivery_request) => context.post.send(delivery_request, now).await,
         Err(why) => Reply::Barred(why),
     };
     let at = (context.clock)();
@@ -83,7 +83,7 @@ async fn tried(
     Ok(Some(outcome(delivery, (&reply, next), at, took)))
 }
 
-/// The number of the newest event that was given up for `label`.
+/// The number of the newest dead delivery of `label`.
 pub(super) async fn newest_dead(
     context: &WebhookContext,
     label: &str,

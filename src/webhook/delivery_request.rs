@@ -1,4 +1,4 @@
-//! The request that delivers an event to an integrator's endpoint, signed with the integrator's present key. Pure.
+//! The request that delivers an event to an integrator's endpoint, signed with the integrator's current keys. Pure.
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -7,19 +7,19 @@ use url::Url;
 use super::{guard::Reach, sign};
 use crate::integrator::{Integrator, header};
 
-/// The header with the event's number; the same at every try.
+/// The header with the event's number; every try sends the same.
 pub const EVENT_ID: &str = "x-event-id";
-/// The header with the newest event that was given up for this endpoint and is still kept.
+/// The header with the newest dead delivery of this endpoint that is still kept.
 pub const GIVEN_UP: &str = "x-event-given-up";
 const AGENT: &str = concat!("intentd/", env!("CARGO_PKG_VERSION"));
 
-/// What the request says.
+/// The content of a delivery request.
 #[derive(Clone, Debug)]
 pub struct Content {
     /// The event's number.
     pub number: u64,
     pub body: String,
-    /// See [`GIVEN_UP`].
+    /// The newest dead delivery of the endpoint that is still kept, for the header [`GIVEN_UP`].
     pub given_up: Option<u64>,
 }
 
@@ -32,8 +32,8 @@ pub struct DeliveryRequest {
 }
 
 impl DeliveryRequest {
-    /// `content` as a request to `to` at `now` (unix milliseconds); an error says why it cannot be sent before the
-    /// integrator is changed.
+    /// Writes `content` as a request to `to` at `now` (unix milliseconds). An error holds until the integrator
+    /// changes.
     pub fn write(
         to: Option<&Integrator>,
         content: Content,
@@ -43,9 +43,9 @@ impl DeliveryRequest {
         let to = to.ok_or("the integrator is gone")?;
         let webhook = to.webhook.as_ref().ok_or("the endpoint was removed")?;
         let digest = to.signing(now).ok_or("the key is revoked or expired")?;
-        let told = |why: &dyn std::error::Error| why.to_string();
-        reach.endpoint(&webhook.url).map_err(|why| told(&why))?;
-        let mut headers = header::headers(&webhook.headers).map_err(|why| told(&why))?;
+        let text = |why: &dyn std::error::Error| why.to_string();
+        reach.endpoint(&webhook.url).map_err(|why| text(&why))?;
+        let mut headers = header::headers(&webhook.headers).map_err(|why| text(&why))?;
         let timestamp = now / 1_000;
         let Content { number, body, .. } = content;
         let signature = sign::signature(digest, timestamp, &body);
@@ -56,9 +56,9 @@ impl DeliveryRequest {
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         headers.insert(HeaderName::from_static(EVENT_ID), number.into());
         headers.insert(HeaderName::from_static(sign::TIMESTAMP), timestamp.into());
-        let signature = HeaderValue::try_from(signature).map_err(|why| told(&why))?;
+        let signature = HeaderValue::try_from(signature).map_err(|why| text(&why))?;
         headers.insert(HeaderName::from_static(sign::SIGNATURE), signature);
-        let signatures = HeaderValue::try_from(signatures).map_err(|why| told(&why))?;
+        let signatures = HeaderValue::try_from(signatures).map_err(|why| text(&why))?;
         headers.insert(HeaderName::from_static(sign::SIGNATURES), signatures);
         if let Some(lost) = content.given_up {
             headers.insert(HeaderName::from_static(GIVEN_UP), lost.into());
@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn a_letter_has_our_headers_theirs_and_the_newest_key_s_signature() {
-        let letter = written(&app(), NOW).unwrap();
+        let delivery_request = written(&app(), NOW).unwrap();
         let signature = sign::signature(&[2; 32], 1_700_000_000, "{}");
         let of = |key| sign::signature(&[key; 32], 1_700_000_000, "7.{}");
         let signatures = format!("{},{}", of(2), of(1));
-        let mut found: Vec<_> = letter.headers.iter().collect();
+        let mut found: Vec<_> = delivery_request.headers.iter().collect();
         found.sort_by_key(|(name, _)| name.as_str());
         let wanted = [
             ("authorization", "Bearer x"),
@@ -135,7 +135,7 @@ mod tests {
             .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
             .collect();
         assert_eq!(found, wanted);
-        assert_eq!(letter.body, "{}");
+        assert_eq!(delivery_request.body, "{}");
     }
 
     #[test]
@@ -179,11 +179,11 @@ mod tests {
         let before = written(&app, NOW).unwrap();
         let old = sign::signature(&[1; 32], 1_700_000_000, "{}");
         assert_eq!(before.headers[sign::SIGNATURE], old);
-        // In its grace the older key verifies beside the newer one, and not after that.
+        // The older key verifies during its grace period, besides the newer one, and not after it.
         let old = sign::signature(&[1; 32], 1_700_000_000, "7.{}");
         let of = |now| written(&super::tests::app(), now).unwrap();
-        let signed = |letter: &DeliveryRequest| {
-            letter.headers[sign::SIGNATURES]
+        let signed = |delivery_request: &DeliveryRequest| {
+            delivery_request.headers[sign::SIGNATURES]
                 .to_str()
                 .unwrap()
                 .to_owned()

@@ -1,5 +1,5 @@
-//! Whose turn it is. Every endpoint has a queue of its own, and endpoints take turns. Endpoints that fail or are slow
-//! share a smaller number of places, so however many they are, the others keep theirs. Pure.
+//! The order of tries. Every endpoint has a queue, and endpoints take turns. Failing and slow endpoints share a
+//! smaller pool of concurrent tries, so that they cannot displace the others. Pure.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -8,20 +8,20 @@ use std::{
 
 use super::queue::{Ended, Queue};
 
-/// Tries under way at endpoints that answer promptly, and at all others.
-const PLACES: [usize; 2] = [512, 256];
+/// The most concurrent tries at endpoints that answer promptly, and at all others.
+const PERMITS: [usize; 2] = [512, 256];
 
 /// The label of an endpoint's integrator.
 pub type Label = Arc<str>;
 
-/// Which places a try takes.
+/// The pool that a try counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
     Prompt,
     Unwell,
 }
 
-/// A try to be made.
+/// A try that can start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     pub label: Label,
@@ -33,7 +33,7 @@ pub struct Turn {
 #[derive(Debug, Default)]
 pub struct FairQueue {
     queues: HashMap<Label, Entry>,
-    /// When (unix milliseconds) an endpoint has its turn.
+    /// When (unix milliseconds) an endpoint's turn is due.
     timed: BTreeSet<(u64, Label)>,
     ready: [VecDeque<Label>; 2],
     running: [usize; 2],
@@ -42,7 +42,7 @@ pub struct FairQueue {
 #[derive(Debug, Default)]
 struct Entry {
     queue: Queue,
-    place: Scheduled,
+    scheduled: Scheduled,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,17 +54,17 @@ enum Scheduled {
 }
 
 impl FairQueue {
-    /// Changes the queue of `label`, then schedules its turn by the time that follows from it.
+    /// Changes the queue of `label`, then schedules its next turn.
     pub fn with<T>(&mut self, label: &Label, change: impl FnOnce(&mut Queue) -> T) -> T {
         let slot = self.queues.entry(label.clone()).or_default();
         let answer = change(&mut slot.queue);
-        match slot.place {
-            // A ready queue is looked at when its turn comes.
+        match slot.scheduled {
+            // A ready queue is rescheduled at its turn.
             Scheduled::Ready => return answer,
             Scheduled::Timed(at) => drop(self.timed.remove(&(at, label.clone()))),
             Scheduled::Nowhere => {}
         }
-        slot.place = match slot.queue.wake() {
+        slot.scheduled = match slot.queue.wake() {
             None => Scheduled::Nowhere,
             Some(at) => {
                 self.timed.insert((at, label.clone()));
@@ -74,19 +74,19 @@ impl FairQueue {
         answer
     }
 
-    /// The queues there are.
+    /// All queues.
     pub fn queues(&self) -> impl Iterator<Item = (&Label, &Queue)> {
         let slots = self.queues.iter();
         slots.map(|(label, slot)| (label, &slot.queue))
     }
 
-    /// The next try to make at `now` (unix milliseconds), if a place is free for it.
+    /// The next try to make at `now` (unix milliseconds); `None` while the pools are full.
     pub fn next(&mut self, now: u64) -> Option<Turn> {
         while self.timed.first().is_some_and(|(at, _)| *at <= now)
             && let Some((_, label)) = self.timed.pop_first()
         {
             if let Some(slot) = self.queues.get_mut(&label) {
-                slot.place = Scheduled::Ready;
+                slot.scheduled = Scheduled::Ready;
                 let pool = slot.pool();
                 self.ready[pool as usize].push_back(label);
             }
@@ -96,7 +96,7 @@ impl FairQueue {
     }
 
     fn turn(&mut self, pool: Pool, now: u64) -> Option<Turn> {
-        while self.running[pool as usize] < PLACES[pool as usize] {
+        while self.running[pool as usize] < PERMITS[pool as usize] {
             let label = self.ready[pool as usize].pop_front()?;
             let Some(slot) = self.queues.get_mut(&label) else {
                 continue;
@@ -109,10 +109,10 @@ impl FairQueue {
             match slot.queue.wake() {
                 Some(at) if at <= now => self.ready[pool as usize].push_back(label.clone()),
                 Some(at) => {
-                    slot.place = Scheduled::Timed(at);
+                    slot.scheduled = Scheduled::Timed(at);
                     self.timed.insert((at, label.clone()));
                 }
-                None => slot.place = Scheduled::Nowhere,
+                None => slot.scheduled = Scheduled::Nowhere,
             }
             if let Some(number) = started {
                 self.running[pool as usize] += 1;
@@ -126,7 +126,7 @@ impl FairQueue {
         None
     }
 
-    /// Records that a try ended; `None`: the try was not made.
+    /// Records the end of a try; `ended` is `None` when no try was made.
     pub fn ended(&mut self, turn: &Turn, ended: Option<Ended>) {
         let running = &mut self.running[turn.pool as usize];
         *running = running.saturating_sub(1);
@@ -136,12 +136,12 @@ impl FairQueue {
         });
     }
 
-    /// When (unix milliseconds) the next turn is due, if nothing happens before.
+    /// When (unix milliseconds) the next turn is due, if nothing else happens.
     pub fn wake(&self) -> Option<u64> {
         self.timed.first().map(|(at, _)| *at)
     }
 
-    /// Tries under way.
+    /// The number of running tries.
     pub fn running(&self) -> usize {
         self.running.iter().sum()
     }
@@ -188,7 +188,7 @@ mod tests {
         let mut fair_queue = FairQueue::default();
         for who in 0..2 {
             owe(&mut fair_queue, who, 1..9);
-            // They answer, and may have several tries under way.
+            // They answer and may have several concurrent tries.
             fair_queue.with(&label(who), |queue| queue.ended(ended(1, None).unwrap()));
         }
         let order: Vec<_> = turns(&mut fair_queue)
@@ -211,13 +211,13 @@ mod tests {
             });
         }
         let sick = turns(&mut fair_queue);
-        assert_eq!(sick.len(), PLACES[1]);
+        assert_eq!(sick.len(), PERMITS[1]);
         assert!(sick.iter().all(|turn| turn.pool == Pool::Unwell));
         owe(&mut fair_queue, 5_000, 1..2);
         let turn = fair_queue.next(0).unwrap();
         assert_eq!((turn.label, turn.pool), (label(5_000), Pool::Prompt));
         assert_eq!(fair_queue.next(0), None);
-        // Each that ends makes room for one.
+        // Each ended try makes room for one.
         fair_queue.ended(&sick[0], ended(10_000, Some("no")));
         assert_eq!(turns(&mut fair_queue).len(), 1);
         fair_queue.ended(&sick[1], None);

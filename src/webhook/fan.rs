@@ -1,4 +1,4 @@
-//! Turns events into deliveries: which endpoint is owed which event.
+//! Turns events into deliveries: each event goes to the endpoint of the integrator whose key quoted the request.
 
 use std::collections::BTreeSet;
 
@@ -11,32 +11,31 @@ use crate::{
     },
 };
 
-/// Events in one commit.
+/// The most events per commit.
 const PAGE: usize = 512;
 
-/// What one commit did.
+/// The result of one commit.
 #[derive(Debug, Default)]
 pub struct Fanned {
-    /// Up to which event the log is done with.
+    /// The log is processed up to this event.
     pub mark: u64,
-    /// What is owed: label and number of the event.
+    /// The new deliveries: label and event number.
     pub owed: Vec<(String, u64)>,
-    /// What was given up at once because too much is waiting.
-    pub over: Vec<(String, u64)>,
-    /// Since when it is owed, unix milliseconds.
+    /// Deliveries that were given up at once because too many wait: label and event number.
+    pub given_up: Vec<(String, u64)>,
+    /// Since when the deliveries are owed, in unix milliseconds.
     pub at: u64,
 }
 
-/// Up to which event the log has been followed.
+/// The event up to which the log is processed.
 pub async fn mark(store: &dyn Store) -> Result<u64, WebhookError> {
     let found = store.read(&rows::mark::key(FOLLOWER)).await?;
     let found = found.map(|bytes| rows::mark::decode(&bytes)).transpose()?;
     Ok(found.unwrap_or_default())
 }
 
-/// Follows the log by one page behind `mark`. When it returns, the rows of what is owed and the new mark are durable
-/// together. For the endpoints of `full` nothing more may wait: their new deliveries are given up at once, and can be
-/// replayed.
+/// Processes one page of the log after `mark`; one durable commit writes the new deliveries and the new mark. For the
+/// endpoints of `full` it gives new deliveries up at once; the operator can replay them.
 pub async fn further(
     context: &WebhookContext,
     mark: u64,
@@ -54,7 +53,7 @@ pub async fn further(
     let owed = events
         .into_iter()
         .filter_map(|(number, event)| Some((owed(context, event)?, number)));
-    let (over, owed): (Vec<_>, Vec<_>) = owed.partition(|(label, _)| full.contains(&**label));
+    let (given_up, owed): (Vec<_>, Vec<_>) = owed.partition(|(label, _)| full.contains(&**label));
     let key = rows::mark::key(FOLLOWER);
     let before = match mark {
         0 => Expect::Absent,
@@ -72,23 +71,23 @@ pub async fn further(
         delivery: Delivery::fresh(at),
     };
     let dead = dead.encode()?;
-    let batch = over.iter().fold(batch, |batch, (label, number)| {
+    let batch = given_up.iter().fold(batch, |batch, (label, number)| {
         batch.put(rows::dead::key(label, *number), dead.clone())
     });
     match context.requests.store().commit(batch).await? {
         Outcome::Applied { .. } => Ok(Fanned {
             mark: last,
             owed,
-            over,
+            given_up,
             at,
         }),
         Outcome::Refused { .. } => Err(WebhookError::Contested),
     }
 }
 
-/// The label of the integrator that asked to be told of the event.
+/// The label of the integrator whose webhook gets the event.
 fn owed(context: &WebhookContext, event: Event) -> Option<String> {
     let label = event.key?;
-    let book = context.integrators.book();
-    book.get(&label)?.webhook.is_some().then_some(label)
+    let integrators = context.integrators.all();
+    integrators.get(&label)?.webhook.is_some().then_some(label)
 }

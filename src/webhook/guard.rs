@@ -1,13 +1,13 @@
-//! Which addresses may be called. Whoever holds a key names the receiver, so a receiver may only be on the public
-//! internet. Pure.
+//! Decides which addresses the sender may call. Any holder of a key can name a receiver, so receivers must be on the
+//! public internet. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use url::{Host, Url};
 
-/// IPv4 networks that no public receiver is in: what IANA's special-purpose registry lists as not globally reachable,
-/// relays, multicast and reserved networks.
+/// IPv4 networks without public receivers: the entries of IANA's special-purpose registry that are not globally
+/// reachable, relays, multicast and reserved networks.
 const NOT_PUBLIC_V4: [Ipv4Net; 15] = [
     v4([0, 0, 0, 0], 8),
     v4([10, 0, 0, 0], 8),
@@ -27,8 +27,8 @@ const NOT_PUBLIC_V4: [Ipv4Net; 15] = [
 ];
 /// The IPv6 space that IANA allocates as global unicast.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
-/// Parts of it that are not public: protocol assignments (Teredo and ORCHID among them), documentation, 6to4 (which
-/// leads to whatever IPv4 address it embeds), and documentation again.
+/// Parts of it that are not public: protocol assignments (with Teredo and ORCHID), documentation, 6to4 (which leads
+/// to the IPv4 address that it embeds), and documentation again.
 const NOT_PUBLIC_V6: [Ipv6Net; 4] = [
     v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
     v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
@@ -47,7 +47,7 @@ const fn v6(s: [u16; 8], length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(address, length)
 }
 
-/// Why a receiver is not called. The reason holds until the endpoint is changed.
+/// Why the sender does not call a receiver. The reason holds until the endpoint changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Barred {
     #[error("only https is called")]
@@ -60,18 +60,18 @@ pub enum Barred {
     Address(IpAddr),
 }
 
-/// What may be called.
+/// Which receivers the sender may call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
     /// HTTPS to public addresses.
     #[default]
     Public,
-    /// Anything, for development.
+    /// Any receiver, for development.
     Anywhere,
 }
 
 impl Reach {
-    /// Whether `url` can be an endpoint, judged by its text alone.
+    /// Checks the text of an endpoint's `url`, without resolving its name.
     pub fn endpoint(self, url: &Url) -> Result<(), Barred> {
         let scheme = match self {
             Self::Public => url.scheme() == "https",
@@ -92,7 +92,7 @@ impl Reach {
         }
     }
 
-    /// Whether `address`, which a name resolved to, may be connected to.
+    /// Checks an address that a name resolved to.
     pub fn address(self, address: IpAddr) -> Result<(), Barred> {
         if self == Self::Anywhere || public(address) {
             return Ok(());
@@ -101,7 +101,7 @@ impl Reach {
     }
 }
 
-/// Whether an address is on the public internet. An IPv6 address that embeds an IPv4 one is judged by the IPv4
+/// Whether an address is on the public internet. An IPv6 address that embeds an IPv4 address counts as the IPv4
 /// address.
 pub fn public(address: IpAddr) -> bool {
     match address {
@@ -245,7 +245,7 @@ mod tests {
                 "the URL holds credentials: use a header",
             ),
             ("https://127.0.0.1/", "127.0.0.1 is not a public address"),
-            // All spellings of 127.0.0.1 and 169.254.169.254 that a URL knows.
+            // All spellings of 127.0.0.1 and 169.254.169.254 that a URL allows.
             ("https://2130706433/", "127.0.0.1 is not a public address"),
             ("https://0x7f.1/", "127.0.0.1 is not a public address"),
             ("https://017700000001/", "127.0.0.1 is not a public address"),

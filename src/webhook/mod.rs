@@ -1,9 +1,9 @@
-//! Delivers events to integrators' endpoints: at least once each and with the same id at every try, whatever happens
-//! to this process (guide: protocol 11.15).
+//! Delivers events to integrators' endpoints: each at least once, with the same id at every try, also across crashes
+//! (guide: protocol 11.15).
 //!
-//! The worker follows the event log and keeps a mark. One commit moves the mark and writes a row for each delivery
-//! that is owed ([`fan`]). A delivery is sent because its row exists, and the row goes when the outcome is recorded
-//! ([`worker`]). After a crash in between, the worker sends the same event again.
+//! The worker follows the event log and keeps a mark. One commit moves the mark and writes a row per owed delivery
+//! ([`fan`]). The worker sends a delivery while its row exists and deletes the row with the outcome ([`worker`]).
+//! After a crash in between it sends the same event again.
 
 pub mod admin;
 mod attempt;
@@ -35,9 +35,9 @@ use crate::store::{
 
 pub use self::worker::Worker;
 
-/// The name of the mark.
+/// The name of the worker's mark in the event log.
 pub const FOLLOWER: &str = rows::mark::WEBHOOKS;
-/// Replays that may wait for the worker.
+/// The most commands that wait for the worker.
 const COMMANDS: usize = 64;
 
 /// Why deliveries cannot be read or written.
@@ -49,25 +49,25 @@ pub enum WebhookError {
     Row(#[from] RowError),
     #[error(transparent)]
     Requests(#[from] RequestsError),
-    /// Rows that only this module writes have changed.
-    #[error("somebody else writes deliveries")]
+    /// Another writer changed rows that only this module writes.
+    #[error("another writer changed the deliveries")]
     Contested,
 }
 
-/// What the functions of this module share.
+/// The dependencies that the functions of this module share.
 pub struct WebhookContext {
-    /// The requests whose changes are the events.
+    /// The requests whose status changes are the events.
     pub requests: Requests,
     pub integrators: Integrators,
     pub post: Arc<dyn Post>,
     pub reach: Reach,
     /// Unix milliseconds.
     pub clock: Box<dyn Fn() -> u64 + Send + Sync>,
-    /// Any random number, for the jitter.
+    /// Returns a random number, for the jitter.
     pub random: fn() -> u64,
 }
 
-/// The operator's handle, and the worker, which runs until it is told to stop.
+/// Opens the operator's handle and the worker; the worker runs until its shutdown token is cancelled.
 pub fn open(context: WebhookContext) -> (AdminHandle, Worker) {
     let context = Arc::new(context);
     let (commands, asked) = mpsc::channel(COMMANDS);

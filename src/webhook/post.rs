@@ -1,6 +1,6 @@
-//! Sends POST requests to endpoints; no other code of this module opens connections. Names are resolved here, every
-//! address is judged, and the connection goes to the judged address: changing the name's records a moment later has
-//! no effect. Redirects are not followed and proxies are not used.
+//! Sends POST requests to endpoints; no other code of this module opens connections. The sender resolves names
+//! itself, checks every address, and connects to a checked address, so a later change of the name's records has no
+//! effect. It follows no redirects and uses no proxies.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ use super::{
 /// The time limit of a whole try.
 const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
-/// How many bytes of an answer are read, and for how long: enough to use the connection again.
+/// The most bytes of an answer that the sender reads, and for how long, so that it can use the connection again.
 const READ: usize = 4 << 10;
 const READING: Duration = Duration::from_secs(1);
-/// Idle connections that are kept for an endpoint, and for how long.
+/// The most idle connections per endpoint, and how long the sender keeps them.
 const IDLE: usize = 4;
 const IDLING: Duration = Duration::from_secs(30);
 
@@ -32,7 +32,7 @@ const IDLING: Duration = Duration::from_secs(30);
 #[async_trait]
 pub trait Post: Send + Sync {
     /// Makes one try at `now` (unix milliseconds); it ends within about ten seconds.
-    async fn send(&self, letter: DeliveryRequest, now: u64) -> Reply;
+    async fn send(&self, delivery_request: DeliveryRequest, now: u64) -> Reply;
 }
 
 /// Sends over HTTP.
@@ -46,7 +46,7 @@ impl HttpSender {
         Self::resolving(reach, Arc::new(System))
     }
 
-    /// The same with another resolver.
+    /// As [`Self::new`], with another resolver.
     fn resolving(reach: Reach, names: Arc<dyn Names>) -> reqwest::Result<Self> {
         let client = Client::builder()
             .no_proxy()
@@ -67,13 +67,16 @@ impl HttpSender {
 
 #[async_trait]
 impl Post for HttpSender {
-    async fn send(&self, letter: DeliveryRequest, now: u64) -> Reply {
-        // An IP address is not resolved, so the resolver cannot judge it: it is judged here.
-        if let Err(why) = self.reach.endpoint(&letter.url) {
+    async fn send(&self, delivery_request: DeliveryRequest, now: u64) -> Reply {
+        // The resolver does not see an IP address, so it is checked here.
+        if let Err(why) = self.reach.endpoint(&delivery_request.url) {
             return Reply::Barred(why.to_string());
         }
-        let request = self.client.post(letter.url).headers(letter.headers);
-        match request.body(letter.body).send().await {
+        let request = self
+            .client
+            .post(delivery_request.url)
+            .headers(delivery_request.headers);
+        match request.body(delivery_request.body).send().await {
             Err(error) => Reply::Failed(why(&error)),
             Ok(answer) => {
                 let asked = answer.headers().get("retry-after");
@@ -82,7 +85,7 @@ impl Post for HttpSender {
                     answer.status().as_u16(),
                     asked.and_then(|text| retry_after(text, now)),
                 );
-                // The status is the receiver's answer, whatever happens to the rest.
+                // The status is the receiver's answer, even if the rest of the body does not arrive.
                 let _late = tokio::time::timeout(READING, drain(answer)).await;
                 reply
             }
@@ -90,7 +93,7 @@ impl Post for HttpSender {
     }
 }
 
-/// Reads a short body; a longer one is cut off with its connection.
+/// Reads a short body; drops the connection of a longer one.
 async fn drain(mut answer: Response) {
     let mut read = 0;
     while let Ok(Some(part)) = answer.chunk().await {
@@ -101,7 +104,7 @@ async fn drain(mut answer: Response) {
     }
 }
 
-/// What went wrong, without the URL: it may hold a secret.
+/// The innermost cause of an error, without the URL: the URL may contain a secret.
 fn why(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
@@ -141,7 +144,7 @@ impl Names for System {
     }
 }
 
-/// Resolves only names of which every address may be called.
+/// A resolver that refuses names with an address that may not be called.
 struct Guarded {
     reach: Reach,
     names: Arc<dyn Names>,

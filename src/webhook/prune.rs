@@ -1,4 +1,4 @@
-//! Deletes old dead deliveries, and old events that nobody needs any more.
+//! Deletes old dead deliveries and old events that nothing refers to.
 
 use super::WebhookError;
 use crate::{
@@ -12,10 +12,10 @@ use crate::{
 
 /// Milliseconds that events and dead deliveries are kept.
 pub const KEPT: u64 = 30 * 24 * 60 * 60 * 1_000;
-/// Rows read, and commits made, at a time.
+/// The most rows per read and per commit.
 const PAGE: usize = 256;
 
-/// Rows that were deleted.
+/// The numbers of deleted rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     pub events: u64,
@@ -50,7 +50,7 @@ async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
         let (mut batch, mut some) = (Batch::new(), 0);
         for (key, bytes) in page {
             if Dead::decode(&bytes)?.at < old {
-                // The operator may send it again at this moment.
+                // The operator may replay the delivery at this moment.
                 batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
                 some += 1;
             }
@@ -61,7 +61,7 @@ async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
 
 async fn events(requests: &Requests, old: u64) -> Result<u64, WebhookError> {
     let store = &**requests.store();
-    let newest = *requests.told().borrow();
+    let newest = *requests.newest_event().borrow();
     let end = done(store).await?.min(newest.saturating_sub(1));
     let (mut after, mut count) = (0, 0);
     loop {
@@ -73,7 +73,7 @@ async fn events(requests: &Requests, old: u64) -> Result<u64, WebhookError> {
         let (mut batch, mut some, all) = (Batch::new(), 0, page.len());
         let needed = |(number, event): &(u64, Event)| event.at >= old || *number > end;
         let gone: Vec<_> = page.into_iter().take_while(|row| !needed(row)).collect();
-        let whole = gone.len() == all;
+        let complete = gone.len() == all;
         for (number, event) in gone {
             let label = event.key.as_deref();
             let leading = label
@@ -91,13 +91,14 @@ async fn events(requests: &Requests, old: u64) -> Result<u64, WebhookError> {
             }
         }
         count += commit(store, batch, some).await?;
-        if !whole {
+        if !complete {
             return Ok(count);
         }
     }
 }
 
-/// Deletes `some` rows in one commit. Where one of them has just become needed it deletes none, and tries next time.
+/// Deletes `some` rows in one commit and returns how many. When one of them was needed meanwhile, it deletes none;
+/// the next run tries again.
 async fn commit(store: &dyn Store, batch: Batch, some: u64) -> Result<u64, WebhookError> {
     if some == 0 {
         return Ok(0);
@@ -115,7 +116,7 @@ async fn led(store: &dyn Store, leading: &[Key]) -> Result<bool, WebhookError> {
     Ok(false)
 }
 
-/// The rows that may refer to an event.
+/// The delivery rows that may refer to an event.
 fn leading(label: &str, number: u64) -> [Key; 2] {
     [
         rows::delivery::key(label, number),
@@ -123,7 +124,7 @@ fn leading(label: &str, number: u64) -> [Key; 2] {
     ]
 }
 
-/// The last event that every follower is done with. A follower that has not begun is done with none.
+/// The last event that every follower has processed; 0 while one has not begun.
 async fn done(store: &dyn Store) -> Result<u64, WebhookError> {
     let marks = FOLLOWERS.map(rows::mark::key);
     let mut least = u64::MAX;

@@ -1,24 +1,24 @@
-//! The deliveries of one endpoint: which is tried next, and how many at a time. Pure.
+//! The deliveries of one endpoint: which one is tried next, and how many at a time. Pure.
 //!
-//! A limited number is held in memory; the rest stays in the store and is read in pages, by number.
+//! The queue holds a limited number in memory. The rest stays in the store; the worker reads it in pages, by number.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Deliveries of an endpoint that are held in memory.
+/// The most deliveries of an endpoint in memory.
 pub const HELD: usize = 1_024;
-/// Tries of an endpoint that run at the same time, once it has answered.
+/// The most concurrent tries of an endpoint that has answered.
 pub const AT_ONCE: usize = 8;
-/// An endpoint that takes longer counts as slow, in milliseconds.
+/// An endpoint is slow when an answer takes longer than this, in milliseconds.
 pub const PROMPT: u64 = 1_000;
 
-/// How a try ended, as far as it tells of the endpoint's health.
+/// How a try ended, as far as it shows the endpoint's health.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Unix milliseconds.
     pub at: u64,
-    /// Milliseconds.
+    /// The duration of the try in milliseconds.
     pub took: u64,
-    /// What went wrong.
+    /// The error, if the try failed.
     pub failure: Option<String>,
     /// The receiver asked for no tries before this time (unix milliseconds).
     pub quiet_until: u64,
@@ -29,21 +29,21 @@ pub struct Ended {
 pub struct Queue {
     /// Since when (unix milliseconds) each delivery in memory is owed, by its number.
     held: HashMap<u64, u64>,
-    /// Those that wait, ordered by when they are due.
+    /// The deliveries that wait, by due time and number.
     waiting: BTreeSet<(u64, u64)>,
-    /// Rows in all, in memory or not.
+    /// All rows of the endpoint, in memory or not.
     owed: u64,
     running: usize,
-    /// Tries that may run at the same time; zero counts as one.
+    /// The most concurrent tries; zero counts as one.
     allowed: usize,
     unwell: bool,
     quiet_until: u64,
-    /// Every row up to this number is in memory, or done with.
+    /// Every row up to this number is in memory or finished.
     read: u64,
     /// The newest number that has a row.
     written: u64,
     paging: bool,
-    /// Deliveries that are to be sent anew before their last outcome is recorded, and when they are due.
+    /// Deliveries to send again before the last outcome is recorded, with their due times.
     anew: HashMap<u64, u64>,
     /// Unix milliseconds.
     pub last_success: Option<u64>,
@@ -52,7 +52,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Notes that event `number` has a row, without reading it yet.
+    /// Adds the row of event `number` without reading it yet.
     pub fn left(&mut self, number: u64) {
         self.owed += 1;
         self.written = self.written.max(number);
@@ -61,27 +61,28 @@ impl Queue {
     /// Adds the new row of event `number`, owed since `since` and due at `due` (unix milliseconds).
     pub fn add(&mut self, number: u64, since: u64, due: u64) {
         self.owed += 1;
-        let whole = self.read >= self.written;
+        let all_read = self.read >= self.written;
         self.written = self.written.max(number);
         if self.held.contains_key(&number) {
             self.anew.insert(number, due);
         } else if number <= self.read {
             self.hold(number, since, due);
-        } else if whole && self.held.len() < HELD {
+        } else if all_read && self.held.len() < HELD {
             self.hold(number, since, due);
             self.read = number;
         }
     }
 
-    /// After which number rows are to be read and how many at most. Nothing more is asked for until [`Self::page`].
+    /// The number after which the worker reads rows, and how many at most. Asks for no second page before
+    /// [`Self::page`].
     pub fn wants(&mut self) -> Option<(u64, usize)> {
         let wants = !self.paging && self.read < self.written && self.held.len() < HELD / 2;
         self.paging |= wants;
         wants.then_some((self.read, HELD - self.held.len()))
     }
 
-    /// Adds rows that were read (number, since, due) when `written` was the newest. Fewer than `asked` means there
-    /// are no more.
+    /// Adds a page of rows (number, since, due), read when `written` was the newest. Fewer rows than `asked` means
+    /// that there are no more.
     pub fn page(&mut self, rows: &[(u64, u64, u64)], asked: usize, written: u64) {
         self.paging = false;
         for (number, since, due) in rows {
@@ -98,7 +99,7 @@ impl Queue {
         self.written
     }
 
-    /// Notes that the page could not be read.
+    /// The page could not be read; [`Self::wants`] asks for it again.
     pub fn page_failed(&mut self) {
         self.paging = false;
     }
@@ -109,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// Takes the delivery to try at `now` (unix milliseconds); it is under way until [`Self::ended`].
+    /// Takes the delivery to try at `now` (unix milliseconds); the try runs until [`Self::ended`].
     pub fn start(&mut self, now: u64) -> Option<u64> {
         if self.wake()? > now {
             return None;
@@ -119,14 +120,14 @@ impl Queue {
         Some(number)
     }
 
-    /// When (unix milliseconds) a delivery can be started, if nothing else happens.
+    /// When (unix milliseconds) a delivery can start, if nothing else happens.
     pub fn wake(&self) -> Option<u64> {
         let (due, _) = self.waiting.first()?;
         let free = self.running < self.allowed.max(1);
         free.then_some(self.quiet_until.max(*due))
     }
 
-    /// Records the end of a try. An endpoint that fails is tried one at a time until it answers again.
+    /// Records the end of a try. A failing endpoint gets one try at a time until it answers again.
     pub fn ended(&mut self, ended: Ended) {
         self.running = self.running.saturating_sub(1);
         self.quiet_until = self.quiet_until.max(ended.quiet_until);
@@ -143,7 +144,7 @@ impl Queue {
         }
     }
 
-    /// Records that a try was not made: the row is gone, or could not be read.
+    /// Records that no try was made: the row is gone, or could not be read.
     pub fn skipped(&mut self) {
         self.running = self.running.saturating_sub(1);
     }
@@ -155,8 +156,8 @@ impl Queue {
         }
     }
 
-    /// The delivery is over.
-    pub fn over(&mut self, number: u64) {
+    /// Removes a finished delivery.
+    pub fn remove(&mut self, number: u64) {
         self.owed = self.owed.saturating_sub(1);
         self.held.remove(&number);
         if let Some(due) = self.anew.remove(&number) {
@@ -164,17 +165,17 @@ impl Queue {
         }
     }
 
-    /// Deliveries that wait or are under way, in memory or not.
+    /// The deliveries that wait or run, in memory or not.
     pub fn owed(&self) -> u64 {
         self.owed
     }
 
-    /// Whether it failed or was slow when it was tried last.
+    /// Whether the last try failed or was slow.
     pub fn unwell(&self) -> bool {
         self.unwell
     }
 
-    /// Deliveries in memory, and since when (unix milliseconds) the oldest of them is owed.
+    /// The number of deliveries in memory, and since when (unix milliseconds) the oldest of them is owed.
     pub fn load(&self) -> (usize, Option<u64>) {
         (self.held.len(), self.held.values().min().copied())
     }
@@ -212,14 +213,14 @@ mod tests {
         assert_eq!(queue.start(9), Some(2));
         assert_eq!((queue.start(9), queue.wake()), (None, None));
         queue.ended(success(1));
-        queue.over(2);
+        queue.remove(2);
         assert_eq!([queue.start(9), queue.start(9)], [Some(3), Some(1)]);
         queue.ended(failure(0));
         queue.again(3, 20);
         assert!(queue.unwell());
         assert_eq!((queue.start(30), queue.wake()), (None, None));
         queue.ended(success(1));
-        queue.over(1);
+        queue.remove(1);
         assert!(!queue.unwell());
         assert_eq!((queue.wake(), queue.start(30)), (Some(20), Some(3)));
         assert_eq!(queue.load(), (1, Some(0)));
@@ -240,7 +241,7 @@ mod tests {
             assert_eq!(running.len(), wanted);
             for number in running {
                 queue.ended(success(1));
-                queue.over(number);
+                queue.remove(number);
             }
         }
         queue.start(0);
@@ -264,7 +265,7 @@ mod tests {
     fn what_does_not_fit_is_read_later_and_nothing_twice() {
         let mut queue = Queue::default();
         queue.left(3);
-        // Rows of the last life first.
+        // Rows of the last run first.
         queue.add(4, 0, 0);
         assert_eq!(queue.load().0, 0);
         assert_eq!(queue.wants(), Some((0, HELD)));
@@ -278,13 +279,13 @@ mod tests {
             queue.add(number, 0, 0);
         }
         assert_eq!(queue.load().0, HELD);
-        let mut over = Vec::new();
+        let mut finished = Vec::new();
         while queue.load().0 >= HELD / 2 {
             assert_eq!(queue.wants(), None);
             let number = queue.start(0).unwrap();
             queue.ended(success(1));
-            queue.over(number);
-            over.push(number);
+            queue.remove(number);
+            finished.push(number);
         }
         let (after, limit) = queue.wants().unwrap();
         assert_eq!((after, limit), (full, HELD / 2 + 1));
@@ -292,10 +293,10 @@ mod tests {
         queue.page(&rows, limit, queue.written());
         while let Some(number) = queue.start(0) {
             queue.ended(success(1));
-            queue.over(number);
-            over.push(number);
+            queue.remove(number);
+            finished.push(number);
         }
-        assert!(over.into_iter().eq(1..=full + 10));
+        assert!(finished.into_iter().eq(1..=full + 10));
         assert_eq!(queue.load(), (0, None));
     }
 
@@ -307,10 +308,10 @@ mod tests {
         queue.ended(success(1));
         queue.add(1, 7, 7);
         assert_eq!(queue.start(9), None);
-        queue.over(1);
+        queue.remove(1);
         assert_eq!(queue.start(9), Some(1));
         queue.ended(success(1));
-        queue.over(1);
+        queue.remove(1);
         assert_eq!(queue.start(9), None);
         queue.add(1, 8, 8);
         assert_eq!(queue.start(9), Some(1));

@@ -1,4 +1,4 @@
-//! Deliveries in the store: how tries ended, and what is still owed.
+//! Deliveries in the store: records how tries ended, and reads what is still owed.
 
 use super::{WebhookContext, WebhookError, attempt::Change, fair_queue::Label};
 use crate::store::{
@@ -6,7 +6,7 @@ use crate::store::{
     rows::{self, DELIVERY, delivery::Delivery},
 };
 
-/// A try that has ended and is to be recorded.
+/// An ended try to be recorded.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub label: Label,
@@ -14,10 +14,10 @@ pub struct Record {
     pub change: Change,
 }
 
-/// (number, since, due) of rows, in unix milliseconds.
+/// Rows as (number, since, due), times in unix milliseconds.
 pub type Rows = Vec<(u64, u64, u64)>;
 
-/// Makes how tries ended durable, in one commit.
+/// Records how tries ended, durably, in one commit.
 pub async fn write(context: &WebhookContext, records: &[Record]) -> Result<(), WebhookError> {
     let mut batch = Batch::new();
     for Record {

@@ -1,43 +1,42 @@
 //! When a delivery is tried again, and when it is given up. Pure.
 //!
-//! Ten tries (guide: protocol 11.15); between them 10 s × 2ⁿ, give or take a fifth, never more than an
-//! hour (guide: protocol 11.15).
+//! A delivery gets ten tries; the pause is 10 s × 2ⁿ ± 20 %, at most an hour (guide: protocol 11.15).
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Tries of one delivery.
+/// The most tries of one delivery.
 pub const TRIES: usize = 10;
-/// Longest pause in milliseconds, whatever a receiver asks for.
+/// The longest pause in milliseconds, whatever `Retry-After` says.
 pub const LONGEST: u64 = 60 * 60 * 1_000;
-/// Milliseconds after which nothing is tried any more, whatever a receiver asks for.
+/// The age in milliseconds after which a delivery is not tried any more.
 pub const AGE: u64 = 24 * 60 * 60 * 1_000;
-/// Deliveries that may wait for one endpoint; what comes on top is given up at once.
+/// The most deliveries that wait for one endpoint; the worker gives further ones up at once.
 pub const BACKLOG: u64 = 10_000;
 const FIRST: u64 = 10_000;
 
-/// What became of a try.
+/// The outcome of a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// The receiver's status, and the time that its `Retry-After` names in unix milliseconds.
     Status(u16, Option<u64>),
-    /// No answer: why.
+    /// No answer, with the reason.
     Failed(String),
-    /// Nothing may be sent there until the endpoint is changed: why.
+    /// The sender may not call the endpoint until it changes, with the reason.
     Barred(String),
 }
 
-/// What follows.
+/// What happens to a delivery after a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     Delivered,
-    /// Unix milliseconds.
+    /// Another try at this time, in unix milliseconds.
     Again(u64),
-    /// Given up: why.
+    /// The delivery is given up, with the reason.
     Dead(String),
 }
 
-/// What follows from the reply to the `tries`th try at `now` (unix milliseconds). `random` is any
-/// number. 410 (Gone) is the receiver's word that nobody will ever want it.
+/// What follows from the reply to try number `tries` at `now` (unix milliseconds). `random` is any number. 410 (Gone)
+/// gives the delivery up at once.
 pub fn after(reply: &Reply, tries: usize, now: u64, random: u64) -> Next {
     match reply {
         Reply::Status(200..=299, _) => Next::Delivered,
@@ -54,13 +53,13 @@ pub fn after(reply: &Reply, tries: usize, now: u64, random: u64) -> Next {
     }
 }
 
-/// Why a delivery that is owed since `since` is not tried at `now` any more (unix milliseconds).
+/// The reason to give up a delivery owed since `since`; `None` while it is young enough at `now` (unix milliseconds).
 pub fn too_old(since: u64, now: u64) -> Option<String> {
     let old = now.saturating_sub(since) > AGE;
     old.then(|| format!("older than {} hours", AGE / 3_600_000))
 }
 
-/// A reply in words.
+/// The reply as text for the operator.
 pub fn said(reply: &Reply) -> String {
     match reply {
         Reply::Status(status, _) => format!("status {status}"),
@@ -68,7 +67,7 @@ pub fn said(reply: &Reply) -> String {
     }
 }
 
-/// Milliseconds between the `tries`th try and the next.
+/// Milliseconds between try number `tries` and the next.
 fn pause(tries: usize, random: u64) -> u64 {
     let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX);
     let pause = 2_u64.saturating_pow(doublings).saturating_mul(FIRST);
@@ -76,7 +75,7 @@ fn pause(tries: usize, random: u64) -> u64 {
     pause.min(LONGEST).saturating_mul(permille) / 1_000
 }
 
-/// When a `Retry-After` asks to be called again, in unix milliseconds: it holds seconds or a date.
+/// The time of a `Retry-After` (seconds or a date) in unix milliseconds.
 pub fn retry_after(text: &str, now: u64) -> Option<u64> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<u32>() {

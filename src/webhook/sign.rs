@@ -1,19 +1,19 @@
-//! How a delivery proves who sent it (guide: protocol 11.15). Pure.
+//! The signatures of a delivery (guide: protocol 11.15). Pure.
 
 use alloy::hex;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// Unix seconds in decimal.
+/// The header with the time of the try: unix seconds in decimal.
 pub const TIMESTAMP: &str = "x-signature-timestamp";
-/// See [`signature`].
+/// The header with the [`signature`] of the oldest form.
 pub const SIGNATURE: &str = "x-signature-sha256";
-/// See [`signatures`].
+/// The header with [`signatures`].
 pub const SIGNATURES: &str = "x-signature-v2";
 
-/// Hex of the HMAC-SHA256 of `<timestamp>.<event>.<body>` by each of the keys, the newest first, with
-/// commas between them: whoever has any of the keys finds its own, and a delivery that was captured
-/// is not sent again as another event.
+/// Hex of the HMAC-SHA256 of `<timestamp>.<event>.<body>` by each of the keys, newest first, separated by commas. A
+/// receiver checks the one of its own key. The event number prevents that a captured delivery is replayed as another
+/// event.
 pub fn signatures<'a>(
     digests: impl Iterator<Item = &'a [u8; 32]>,
     timestamp: u64,
@@ -24,8 +24,8 @@ pub fn signatures<'a>(
     all.collect::<Vec<_>>().join(",")
 }
 
-/// Hex of the HMAC-SHA256 of `<timestamp>.<body>`, which the API key verifies whose SHA-256 is
-/// `digest` (see [`crate::integrator`]). `timestamp` in unix seconds.
+/// Hex of the HMAC-SHA256 of `<timestamp>.<body>` with `digest`, the SHA-256 of the API key (see
+/// [`crate::integrator`]). `timestamp` in unix seconds.
 pub fn signature(digest: &[u8; 32], timestamp: u64, body: &str) -> String {
     // An HMAC takes keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(digest) else {

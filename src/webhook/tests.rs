@@ -58,7 +58,7 @@ async fn after_ten_tries_it_is_dead_with_its_reason_and_can_be_sent_again() {
     rig.happen("app", 1).await;
     rig.calls(10).await;
     rig.settled().await;
-    let shown = rig.handle.show(1).await.unwrap();
+    let shown = rig.handle.find(1).await.unwrap();
     let dead = shown.dead.unwrap();
     assert_eq!(dead.why, "10 tries, the last: status 500");
     assert_eq!(dead.delivery.tries.len(), 10);
@@ -78,7 +78,7 @@ async fn after_ten_tries_it_is_dead_with_its_reason_and_can_be_sent_again() {
     assert_eq!((calls[10].id, &calls[10].body), (1, &calls[0].body));
     rig.settled().await;
     assert_eq!(rig.rows(DEAD).await, 0);
-    // What was delivered can be sent again, too.
+    // A delivered event can be replayed too.
     rig.handle.replay(1, None).await.unwrap();
     rig.calls(12).await;
 }
@@ -276,7 +276,7 @@ async fn what_may_not_be_sent_is_dead_at_once_and_never_leaves() {
         assert_eq!(rows::dead::Dead::decode(&row).unwrap().why, why);
     }
     assert_eq!(rig.calls(5).await.len(), 5);
-    // Once somebody has put it right it can be sent again.
+    // After a repair by the operator it can be replayed.
     rig.change("removed", |app| app.webhook = Some(hook("removed")))
         .await;
     rig.handle.replay(2, None).await.unwrap();
@@ -329,18 +329,18 @@ async fn what_is_a_day_old_is_given_up_and_told() {
     rig.app("app").await;
     rig.happen("app", 40).await;
     tokio::time::sleep(Duration::from_millis(25 * LONGEST + 60 * S)).await;
-    // One an hour was tried, none is owed any more.
+    // One try per hour; then nothing is owed.
     let tried = rig.calls(20).await.len();
     assert!(tried < 30, "{tried}");
     assert_eq!((rig.rows(DELIVERY).await, rig.rows(DEAD).await), (0, 40));
-    let shown = rig.handle.show(40).await.unwrap();
+    let shown = rig.handle.find(40).await.unwrap();
     assert_eq!(shown.dead.unwrap().why, "older than 24 hours");
     tokio::time::sleep(Duration::from_millis(2 * LONGEST)).await;
     rig.happen("app", 1).await;
     let calls = rig.calls(tried + 1).await;
     let last = calls.last().unwrap();
     assert_eq!((last.id, last.given_up), (41, Some(40)));
-    // What is replayed has a day of its own.
+    // A replay has a day of its own.
     assert_eq!(rig.handle.replay(1, None).await.unwrap(), "app");
     rig.calls(tried + 2).await;
     rig.settled().await;
@@ -359,9 +359,9 @@ async fn beyond_the_backlog_events_are_given_up_at_once() {
     let full = ["app".into()].into();
     let fanned = super::fan::further(&context, 0, &full).await.unwrap();
     assert_eq!(fanned.owed, [("other".to_owned(), 3)]);
-    assert_eq!(fanned.over.len(), 2);
+    assert_eq!(fanned.given_up.len(), 2);
     assert_eq!((rig.rows(DELIVERY).await, rig.rows(DEAD).await), (1, 2));
-    let shown = rig.handle.show(1).await.unwrap();
+    let shown = rig.handle.find(1).await.unwrap();
     assert_eq!(shown.dead.unwrap().why, "10000 deliveries wait already");
 }
 
@@ -395,7 +395,7 @@ fn a_queue_knows_how_many_are_owed() {
     queue.left(2);
     queue.add(3, 0, 0);
     assert_eq!(queue.owed(), 3);
-    queue.over(3);
-    queue.over(1);
+    queue.remove(3);
+    queue.remove(1);
     assert_eq!(queue.owed(), 1);
 }

@@ -1,4 +1,4 @@
-//! The worker: it follows the log, makes the tries and records how they end. Apart from it only the operator's
+//! The worker: it follows the log, makes the tries and records how they end. Besides the worker only the operator's
 //! replays write deliveries.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -26,17 +26,17 @@ use crate::store::{
     walk::Walk,
 };
 
-/// Outcomes that one commit records.
+/// The most outcomes per commit.
 const RECORDS: usize = 1_024;
-/// Nothing is sent while this many outcomes wait to be recorded.
+/// The worker starts no try while this many outcomes are unrecorded.
 const UNRECORDED: usize = 8 * RECORDS;
-/// How often the worker looks for due deliveries and updates metrics, whatever the clock says.
+/// How often the worker looks for due deliveries and updates metrics, even if the clock jumps.
 const TICK: Duration = Duration::from_secs(5);
-/// The pause after an error of the store.
+/// The pause after a store error.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long tries under way may take when the daemon stops.
+/// The most time for running tries at shutdown.
 const LAST: Duration = Duration::from_secs(3);
-/// Milliseconds between prunings.
+/// Milliseconds between two runs of [`prune`].
 const PRUNING: u64 = 60 * 60 * 1_000;
 
 /// Follows the log, makes the tries, and records how they end.
@@ -45,18 +45,18 @@ pub struct Worker {
     asked: mpsc::Receiver<Command>,
     fair_queue: FairQueue,
     tasks: JoinSet<Done>,
-    /// Up to which event the log has been followed.
+    /// The log is processed up to this event.
     mark: u64,
     following: bool,
-    /// Deliveries that are owed, in memory or not.
+    /// The deliveries that are owed, in memory or not.
     owed: u64,
     records: Vec<Record>,
     recording: bool,
-    /// When events were pruned last, unix milliseconds.
+    /// When events were last pruned, in unix milliseconds.
     pruned: u64,
 }
 
-/// A task that ended.
+/// The result of an ended task.
 enum Done {
     Tried(Turn, Tried),
     Followed(Result<Fanned, WebhookError>),
@@ -81,12 +81,15 @@ impl Worker {
         }
     }
 
-    /// Works until `shutdown`; tries under way then have a moment to end.
+    /// Works until `shutdown`, then waits up to `LAST` for running tries.
     pub async fn run(mut self, shutdown: CancellationToken) {
-        let mut told = self.context.requests.told();
+        let mut newest = self.context.requests.newest_event();
         let started = async {
             while let Err(error) = self.read_back().await {
-                complain(&error, "deliveries cannot be read back");
+                log_error(
+                    &error,
+                    "the worker cannot read the deliveries of the last run",
+                );
                 sleep(PAUSE).await;
             }
         };
@@ -96,7 +99,7 @@ impl Worker {
         let mut ticks = tokio::time::interval(TICK);
         loop {
             let now = (self.context.clock)();
-            self.step(&told, now);
+            self.step(&newest, now);
             let due = self.fair_queue.wake().filter(|_| self.sends());
             let wake = due.map_or(TICK, |at| {
                 TICK.min(Duration::from_millis(at.saturating_sub(now)))
@@ -105,13 +108,13 @@ impl Worker {
                 () = shutdown.cancelled() => break,
                 Some(done) = self.tasks.join_next() => match done {
                     Ok(done) => self.done(done),
-                    // The daemon stops with its worker, and starts again from what is stored.
+                    // The daemon stops with its worker and resumes from the store.
                     Err(_panic) => return,
                 },
-                _ = told.changed(), if !self.following => {}
+                _ = newest.changed(), if !self.following => {}
                 Some(command) = self.asked.recv() => self.command(command),
                 () = sleep(wake) => {}
-                _ = ticks.tick() => self.tell(),
+                _ = ticks.tick() => self.tick(),
             }
             while let Some(Ok(done)) = self.tasks.try_join_next() {
                 self.done(done);
@@ -120,7 +123,7 @@ impl Worker {
         self.finish().await;
     }
 
-    /// Reads back what the last run left.
+    /// Reads the mark and the owed deliveries of the last run.
     async fn read_back(&mut self) -> Result<(), WebhookError> {
         self.owed = 0;
         let store = self.context.requests.store().clone();
@@ -132,7 +135,7 @@ impl Worker {
                 return Ok(());
             }
             for (key, _) in &page {
-                // `store verify` reports rows whose names cannot be read.
+                // `store verify` reports rows with unreadable names.
                 if let Some((label, number)) = rows::delivery::parts(&key.name) {
                     self.owed += 1;
                     let label = label.into();
@@ -143,9 +146,9 @@ impl Worker {
         }
     }
 
-    /// Starts every try that can be started.
-    fn step(&mut self, told: &watch::Receiver<u64>, now: u64) {
-        if !self.following && self.mark < *told.borrow() {
+    /// Starts every task that can start: following, tries, recording, pruning.
+    fn step(&mut self, newest: &watch::Receiver<u64>, now: u64) {
+        if !self.following && self.mark < *newest.borrow() {
             self.following = true;
             self.follow(Duration::ZERO);
         }
@@ -176,7 +179,7 @@ impl Worker {
         }
     }
 
-    /// Follows the log by one more page, after `pause`.
+    /// Processes one more page of the log, after `pause`.
     fn follow(&mut self, pause: Duration) {
         let full = self.fair_queue.queues();
         let full = full.filter(|(_, queue)| queue.owed() >= BACKLOG);
@@ -188,7 +191,7 @@ impl Worker {
         });
     }
 
-    /// Whether tries may be started: not while too many outcomes are unrecorded.
+    /// Whether tries may start: not while too many outcomes are unrecorded.
     fn sends(&self) -> bool {
         self.records.len() < UNRECORDED
     }
@@ -204,13 +207,13 @@ impl Worker {
                 self.turn_pages(&label);
             }
             Done::Page(label, _, Err(error)) => {
-                complain(&error, "deliveries cannot be read");
+                log_error(&error, "the worker cannot read deliveries");
                 self.fair_queue.with(&label, Queue::page_failed);
             }
             Done::Pruned(Ok(Pruned { events, dead })) => {
-                tracing::debug!(events, dead, "old events and deliveries are forgotten");
+                tracing::debug!(events, dead, "the worker deleted old events and deliveries");
             }
-            Done::Pruned(Err(error)) => complain(&error, "old events cannot be forgotten"),
+            Done::Pruned(Err(error)) => log_error(&error, "the worker cannot delete old events"),
         }
     }
 
@@ -219,10 +222,10 @@ impl Worker {
         match tried {
             Tried::Gone => {
                 self.fair_queue.ended(turn, None);
-                self.fair_queue.with(&label, |queue| queue.over(number));
+                self.fair_queue.with(&label, |queue| queue.remove(number));
             }
             Tried::Unread(error) => {
-                complain(&error, "a delivery cannot be read");
+                log_error(&error, "the worker cannot read a delivery");
                 let due = (self.context.clock)() + 1_000;
                 self.fair_queue.ended(turn, None);
                 self.fair_queue
@@ -238,7 +241,7 @@ impl Worker {
                 metrics::histogram!("intentd_webhook_try_seconds", "outcome" => outcome)
                     .record(Duration::from_millis(ended.took));
                 if let Change::Dead(dead) = &change {
-                    tracing::warn!(%label, number, why = dead.why, "a webhook is given up");
+                    tracing::warn!(%label, number, why = dead.why, "the worker gives a webhook up");
                 }
                 self.fair_queue.ended(turn, Some(ended));
                 self.records.push(Record {
@@ -255,13 +258,13 @@ impl Worker {
             Ok(Fanned {
                 mark,
                 owed,
-                over,
+                given_up,
                 at,
             }) => {
                 (self.mark, self.following) = (mark, false);
-                if let Some((label, number)) = over.first() {
-                    let count = over.len();
-                    tracing::warn!(%label, number, count, "too many webhooks wait: given up");
+                if let Some((label, number)) = given_up.first() {
+                    let count = given_up.len();
+                    tracing::warn!(%label, number, count, "too many webhooks wait: the worker gives new ones up");
                     metrics::counter!("intentd_webhook_over_total").increment(count as u64);
                 }
                 self.owed += owed.len() as u64;
@@ -272,7 +275,7 @@ impl Worker {
                 }
             }
             Err(error) => {
-                complain(&error, "events cannot be followed");
+                log_error(&error, "the worker cannot follow the event log");
                 self.follow(PAUSE);
             }
         }
@@ -280,7 +283,7 @@ impl Worker {
 
     fn recorded(&mut self, records: Vec<Record>, outcome: Result<(), WebhookError>) {
         if let Err(error) = outcome {
-            complain(&error, "webhooks cannot be recorded");
+            log_error(&error, "the worker cannot record webhooks");
             let context = self.context.clone();
             self.tasks.spawn(async move {
                 sleep(PAUSE).await;
@@ -302,7 +305,7 @@ impl Worker {
                     0
                 }
                 Change::Delivered | Change::Dead(_) => {
-                    queue.over(number);
+                    queue.remove(number);
                     1
                 }
             };
@@ -313,7 +316,7 @@ impl Worker {
         }
     }
 
-    /// Reads more rows of an endpoint when there is room for them.
+    /// Reads more rows of an endpoint when the queue has room for them.
     fn turn_pages(&mut self, label: &Label) {
         let wants = |queue: &mut Queue| (queue.wants(), queue.written());
         let (Some((after, limit)), written) = self.fair_queue.with(label, wants) else {
@@ -344,13 +347,13 @@ impl Worker {
                     };
                     (label.to_string(), standing)
                 });
-                // The operator may have stopped waiting.
+                // The operator may have disconnected.
                 let _gone = reply.send(standing.collect());
             }
         }
     }
 
-    fn tell(&mut self) {
+    fn tick(&mut self) {
         let now = (self.context.clock)();
         let loads = self.fair_queue.queues().map(|(_, queue)| queue.load().1);
         let oldest = loads.flatten().min().map_or(0, |at| now.saturating_sub(at));
@@ -361,11 +364,11 @@ impl Worker {
             .queues()
             .map(|(label, _)| label.clone())
             .collect();
-        // Pages that could not be read are read again.
+        // Retries pages that could not be read.
         labels.iter().for_each(|label| self.turn_pages(label));
     }
 
-    /// Records the tries that end within a moment.
+    /// Records the tries that end within [`LAST`].
     async fn finish(mut self) {
         let end = Instant::now() + LAST;
         while self.fair_queue.running() > 0 || self.recording {
@@ -375,7 +378,7 @@ impl Worker {
             }
         }
         if let Err(error) = record::write(&self.context, &self.records).await {
-            complain(&error, "webhooks cannot be recorded");
+            log_error(&error, "the worker cannot record webhooks");
         }
     }
 }
@@ -384,7 +387,7 @@ fn figure(count: u64) -> f64 {
     u32::try_from(count).unwrap_or(u32::MAX).into()
 }
 
-fn complain(error: &WebhookError, what: &str) {
+fn log_error(error: &WebhookError, what: &str) {
     metrics::counter!("intentd_webhook_errors_total").increment(1);
     tracing::error!(%error, "{what}");
 }

@@ -139,7 +139,7 @@ fn oracle(world: &Server, order: B256) -> Attestor {
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
     Attestor {
         bound_nonces: false,
-        places: Default::default(),
+        permits: Default::default(),
         chains: HashMap::from([
             ("bitcoin".to_owned(), open(bitcoin, provider.reader)),
             ("solana".to_owned(), open(solana, reader)),
@@ -196,7 +196,7 @@ async fn bitcoin_fills_beside_scripted_deposits_get_their_recorded_answers() {
             "{}",
             case["name"]
         );
-        let body = response.body.whole().unwrap();
+        let body = response.body.bytes().unwrap();
         if response.status.is_success() {
             assert_eq!(body, recorded, "{}", case["name"]);
         } else {

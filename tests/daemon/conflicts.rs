@@ -22,12 +22,17 @@ async fn deal(world: &Devnet, salt: u64) -> Deal<'_> {
     Deal::new(world, native(1_000), native(900), salt).await
 }
 
-fn told(answer: &Answer) -> (u16, String) {
+fn status_and_code(answer: &Answer) -> (u16, String) {
     (answer.status.as_u16(), answer.code())
 }
 
 fn refused(answer: &Answer, why: (u16, &str)) {
-    assert_eq!(told(answer), (why.0, why.1.to_owned()), "{}", answer.body);
+    assert_eq!(
+        status_and_code(answer),
+        (why.0, why.1.to_owned()),
+        "{}",
+        answer.body
+    );
     assert!(!answer.body.contains("signature\":\"0x"), "{}", answer.body);
 }
 
@@ -109,7 +114,7 @@ async fn operator_says_how_short_a_claim_may_be() {
         let daemon = daemon.start().await;
         let answer = daemon.attest(FILLS, &fill).await;
         assert_eq!(
-            told(&answer),
+            status_and_code(&answer),
             (wanted.0, wanted.1.to_owned()),
             "{}",
             answer.body

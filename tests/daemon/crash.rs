@@ -54,6 +54,11 @@ impl Signer for Service {
         Address::from_public_key(self.0.verifying_key())
     }
 
+    fn public_key(&self) -> [u8; 33] {
+        let point = self.0.verifying_key().to_encoded_point(true);
+        point.as_bytes().try_into().unwrap()
+    }
+
     fn deterministic(&self) -> bool {
         false
     }

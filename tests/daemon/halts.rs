@@ -94,7 +94,7 @@ impl Life {
         };
         let oracle = Attestor {
             bound_nonces: false,
-            places: Default::default(),
+            permits: Default::default(),
             chains: HashMap::from([reachable("base", base), reachable("zora", zora)]),
             hub: Hub::new(
                 Settings::parse(file.as_object().unwrap()).unwrap(),
@@ -117,7 +117,7 @@ impl Life {
                 clock: || 1_700_000_000_000,
             },
             webhooks: None,
-            lanes: Vec::new(),
+            accounts: Vec::new(),
             solver: None,
             index: None,
         };

@@ -80,13 +80,13 @@ fn request(order: SignedOrder, user: &str) -> Request {
         origin: leg(31_001, "origin"),
         destination: leg(31_002, "destination"),
         calls: Vec::new(),
-        calls_gas: None,
+        calls_work: None,
         authorizations: Vec::new(),
         late_slippage_bps: None,
         true_exact_output: false,
-        fill_gas: 21_000,
-        fill_price: U256::ZERO,
-        fill_data: U256::ZERO,
+        fill_work: 21_000,
+        fill_rate: U256::ZERO,
+        fill_besides: U256::ZERO,
         own_call: None,
         referrer: None,
         api_key: None,
@@ -145,17 +145,17 @@ impl Rig {
     async fn start() -> Self {
         let world = Devnet::start().await.unwrap();
         let (chain, endpoint) = origin(&world);
-        let trade = SETTLEMENT.trade.unwrap()(&chain.spec, &endpoint).unwrap();
+        let provider = SETTLEMENT.trade.unwrap()(&chain.spec, &endpoint).unwrap();
         let requests = Requests::new(Arc::new(MemoryStore::new()));
         let network = market().by_name("origin").unwrap().clone();
-        let scanners = vec![trade.scanner];
+        let scanners = vec![provider.scanner];
         let mut tail = Tail::new(network, scanners, requests.clone(), Arc::default());
         let network = Network {
             chain: chain.clone(),
             wakeup: Arc::default(),
         };
         let networks = HashMap::from([("origin".to_owned(), network)]);
-        let providers = vec![trade.inspector];
+        let providers = vec![provider.inspector];
         let request = request(order(&world).await, &world.user.address().to_string());
         requests.insert(&request, Batch::new()).await.unwrap();
         settle(&mut tail).await;

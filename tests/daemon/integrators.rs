@@ -351,7 +351,7 @@ async fn without_a_daemon_the_command_has_the_store_to_itself() {
     let header = ["webhook", "app", "--header", "-"];
     piped(&data_dir, &header, "x-a: 1\n").await;
     let store: Arc<dyn Store> = Arc::new(SledStore::open(&data_dir.join("store")).unwrap());
-    let book = Integrators::open(store.clone()).await.unwrap().book();
+    let book = Integrators::open(store.clone()).await.unwrap().all();
     let kept = book["app"].webhook.clone().unwrap();
     assert_eq!(kept.url.path(), "/secret-path");
     assert_eq!(kept.headers["authorization"], "Bearer hidden");

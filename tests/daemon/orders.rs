@@ -249,21 +249,21 @@ impl Fixture {
             network: Some(network()),
         };
         match asked(show).await {
-            lanes::Answer::Shown { lanes } => {
-                assert_eq!(lanes.len(), 1);
+            lanes::Answer::Shown { accounts } => {
+                assert_eq!(accounts.len(), 1);
                 assert!(
-                    lanes[0].next != Some("0".into())
-                        && lanes[0].next.is_some()
-                        && lanes[0].gaps.is_empty()
+                    accounts[0].next != Some("0".into())
+                        && accounts[0].next.is_some()
+                        && accounts[0].gaps.is_empty()
                 );
-                assert!(lanes[0].mined.is_ok(), "{lanes:?}");
+                assert!(accounts[0].mined.is_ok(), "{accounts:?}");
             }
             other => panic!("{other:?}"),
         }
         let heal = lanes::Question::Heal { network: network() };
         match asked(heal).await {
-            lanes::Answer::Healed { lanes } => {
-                assert_eq!((lanes.len(), lanes[0].used_up.len()), (1, 0));
+            lanes::Answer::Healed { accounts } => {
+                assert_eq!((accounts.len(), accounts[0].used_up.len()), (1, 0));
             }
             other => panic!("{other:?}"),
         }

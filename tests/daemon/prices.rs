@@ -69,7 +69,7 @@ async fn hermes(status: StatusCode, body: Vec<u8>, asked: Arc<AtomicUsize>) -> S
     .await
 }
 
-async fn told(status: StatusCode, body: Vec<u8>) -> Result<String, String> {
+async fn price_of(status: StatusCode, body: Vec<u8>) -> Result<String, String> {
     let server = hermes(status, body, Arc::default()).await;
     let market = market(&format!("http://{}/", server.address));
     let eth = market.networks()[0].native().unwrap();
@@ -114,7 +114,7 @@ async fn updates_that_are_prices_and_those_that_are_not() {
             err("observed at 1760000061"),
         ),
     ] {
-        assert_eq!(told(StatusCode::OK, body).await, expected);
+        assert_eq!(price_of(StatusCode::OK, body).await, expected);
     }
 }
 
@@ -142,16 +142,16 @@ async fn answers_that_are_no_updates_of_the_feed() {
         ),
     ] {
         let shown = String::from_utf8_lossy(&body[..body.len().min(400)]).into_owned();
-        let refused = told(StatusCode::OK, body).await.unwrap_err();
+        let refused = price_of(StatusCode::OK, body).await.unwrap_err();
         assert_eq!(refused, format!("no answer: {expected}"), "{shown}");
     }
 }
 
 #[tokio::test]
 async fn service_that_does_not_answer() {
-    let refused = told(StatusCode::TOO_MANY_REQUESTS, update(|_| ())).await;
+    let refused = price_of(StatusCode::TOO_MANY_REQUESTS, update(|_| ())).await;
     assert_eq!(refused.unwrap_err(), "no answer: an answer other than 200");
-    let moved = told(StatusCode::FOUND, update(|_| ())).await;
+    let moved = price_of(StatusCode::FOUND, update(|_| ())).await;
     assert_eq!(moved.unwrap_err(), "no answer: an answer other than 200");
     let server = http::serve(|_| async { None }).await;
     let market = market(&format!("http://{}", server.address));

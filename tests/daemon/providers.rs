@@ -175,7 +175,7 @@ struct NamedLie {
     disputed: bool,
 }
 
-fn told(name: &'static str, rule: Rule, disputed: bool) -> NamedLie {
+fn named_lie(name: &'static str, rule: Rule, disputed: bool) -> NamedLie {
     NamedLie {
         name,
         rule,
@@ -202,27 +202,27 @@ async fn lies(fixture: &Fixture) -> Vec<NamedLie> {
     });
     let other = &fixture.fork.node.url;
     vec![
-        told("forged log", rules::forge_log(json!({})), true),
-        told("forged amount", amount, true),
-        told("dropped log", rules::drop_log(0), true),
-        told(
+        named_lie("forged log", rules::forge_log(json!({})), true),
+        named_lie("forged amount", amount, true),
+        named_lie("dropped log", rules::drop_log(0), true),
+        named_lie(
             "wrong status",
             rules::receipt_field("/status", json!("0x0")),
             true,
         ),
-        told(
+        named_lie(
             "wrong emitter",
             rules::receipt_field("/logs/0/address", json!(RECIPIENT)),
             true,
         ),
-        told("another fork", rules::other_fork(other), true),
-        told("another chain", rules::chain_id(1), true),
-        told("one block behind", rules::stale_tip(tip - 1), false),
-        told("far behind", rules::stale_tip(2), false),
-        told("truncated", rules::always(truncated()), false),
-        told("hanging", rules::always(Lie::Hang), false),
-        told("gone", rules::always(Lie::Drop), false),
-        told("busy", rules::too_many_requests("30"), false),
+        named_lie("another fork", rules::other_fork(other), true),
+        named_lie("another chain", rules::chain_id(1), true),
+        named_lie("one block behind", rules::stale_tip(tip - 1), false),
+        named_lie("far behind", rules::stale_tip(2), false),
+        named_lie("truncated", rules::always(truncated()), false),
+        named_lie("hanging", rules::always(Lie::Hang), false),
+        named_lie("gone", rules::always(Lie::Drop), false),
+        named_lie("busy", rules::too_many_requests("30"), false),
     ]
 }
 

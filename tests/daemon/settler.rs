@@ -24,14 +24,13 @@ use hyper::{Response, StatusCode};
 use intentd::{
     chains::Chains,
     config::Config,
-    price::settlement::GAS,
     request::{
         self, Operation, Request, TradeType,
         fact::{self, Applied, Facts, Inclusion, Purpose, Standing},
     },
-    sign::raw::RawKey,
+    sign::{KeyRing, raw::RawKey},
     solver::{
-        account::{Gas, SolverAccount},
+        account::{SendLimits, SolverAccount},
         chain::TradingChain,
         claimable,
         keys::Keys,
@@ -50,7 +49,10 @@ use intentd::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use vm::protocol::id::{deterministic, outcome};
+use vm::protocol::{
+    id::{deterministic, outcome},
+    limits::SETTLEMENT_WORK,
+};
 
 const AMOUNT: u64 = 1_000;
 /// Longer than any pause between tries, in milliseconds.
@@ -130,9 +132,12 @@ impl Rig {
     /// The worker, started over the same store.
     async fn settler(&self) -> Settler {
         let hub = self.chains.hub().unwrap();
-        let (chain, trades) = (hub.chain.clone(), (hub.trades.clone(), hub.required));
+        let (chain, trading_providers) = (
+            hub.chain.clone(),
+            (hub.trading_providers.clone(), hub.required),
+        );
         let named = ("relay", self.world.hub.node.chain_id);
-        let site = TradingChain::plain(named, chain, trades).unwrap();
+        let chain = TradingChain::plain(named, chain, trading_providers).unwrap();
         let signer = Arc::new(RawKey::parse(&self.world.solver.key()).unwrap());
         let keys = Keys {
             current: signer.clone(),
@@ -140,12 +145,14 @@ impl Rig {
             family: vm::SETTLEMENT,
         };
         let store = self.requests.store().clone();
-        let lane = SolverAccount::open(Arc::new(site), store, signer, Gas::default(), self.now);
+        let keyring = KeyRing::of_secp256k1(signer);
+        let limits = SendLimits::default();
+        let account = SolverAccount::open(Arc::new(chain), store, &keyring, limits, self.now);
         let url = format!("http://{}", self.between.address).parse().unwrap();
         Settler {
             keys,
             requests: self.requests.clone(),
-            lane: Arc::new(lane.await.unwrap()),
+            account: Arc::new(account.await.unwrap()),
             oracle: OracleClient::new(url, None, std::time::Duration::from_secs(30)).unwrap(),
             contract: self.contract.clone(),
             exposure: Arc::default(),
@@ -225,13 +232,13 @@ impl Rig {
             origin: leg(&self.world.origin, AMOUNT),
             destination: leg(&self.world.destination, 900),
             calls: Vec::new(),
-            calls_gas: None,
+            calls_work: None,
             authorizations: Vec::new(),
             late_slippage_bps: None,
             true_exact_output: false,
-            fill_gas: 21_000,
-            fill_price: U256::ZERO,
-            fill_data: U256::ZERO,
+            fill_work: 21_000,
+            fill_rate: U256::ZERO,
+            fill_besides: U256::ZERO,
             own_call: None,
             referrer: None,
             api_key: None,
@@ -255,7 +262,7 @@ impl Rig {
             deposit: deposit.onchain_id,
             transaction: transaction.to_string(),
             option: 0,
-            told: true,
+            recorded: true,
             deposited: Part::Pending,
             outcome: Part::Pending,
             since: self.now,
@@ -461,7 +468,10 @@ async fn fills_and_refunds_are_settled_once_and_told_as_they_were() {
         // What quotes and refunds charge for it covers it, and is no fiction.
         let gas = rig.gas(&told).await;
         println!("{purpose:?}: settled with {gas} gas");
-        assert!((GAS / 4..=GAS).contains(&gas), "{purpose:?}: {gas}");
+        assert!(
+            (SETTLEMENT_WORK / 4..=SETTLEMENT_WORK).contains(&gas),
+            "{purpose:?}: {gas}"
+        );
     }
     let sent = rig.sent().await;
     assert_eq!(sent, 4);

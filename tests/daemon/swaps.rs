@@ -13,7 +13,7 @@ use alloy::{
 };
 use devnet::{contracts::FillRouter, world::Pool};
 use serde_json::json;
-use vm::trade::{SwapError, SwapOffer, SwapOrder, SwapTerms};
+use vm::trade::{Call, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapTerms};
 
 const RECIPIENT: Address = Address::repeat_byte(0x99);
 
@@ -37,6 +37,10 @@ fn limit(offer: &SwapOffer) -> U256 {
     }
 }
 
+fn call_of(swap: &SwapDraft) -> Call {
+    swap.draft.as_call().unwrap()
+}
+
 /// Makes the exchange and checks every balance.
 async fn exchange(rig: &Rig, terms: &SwapTerms) {
     let offer = only(rig, terms).await;
@@ -45,7 +49,7 @@ async fn exchange(rig: &Rig, terms: &SwapTerms) {
     let native = Address::from_slice(terms.input.bytes()).is_zero();
     assert_eq!(offer.source, "uniswap-v3");
     assert_eq!(swap.spender.is_none(), native, "{terms:?}");
-    assert_eq!(swap.call.from, order.payer);
+    assert_eq!(swap.draft.from, order.payer);
     let (input, output) = (terms.input.bytes(), terms.output.bytes());
     let [input, output] = [input, output].map(Address::from_slice);
     let user = rig.user.address();
@@ -61,12 +65,12 @@ async fn exchange(rig: &Rig, terms: &SwapTerms) {
     let given = rig.held(output, RECIPIENT).await - before.1;
     assert_eq!((spent, given), (offer.input, offer.output), "{terms:?}");
     // 21,000 of the transaction itself, and at most 16 for each byte of its data.
-    let sending = 21_000 + 16 * swap.call.data.len() as u64;
+    let sending = 21_000 + 16 * call_of(&swap).data.len() as u64;
     assert!(
-        receipt.gas_used < offer.gas + sending,
+        receipt.gas_used < offer.work + sending,
         "{terms:?}: {} of {}",
         receipt.gas_used,
-        offer.gas
+        offer.work
     );
     for currency in [Address::ZERO, rig.uniswap.wrapped, input, output] {
         assert!(rig.held(currency, rig.uniswap.router).await.is_zero());
@@ -112,7 +116,7 @@ async fn wrapping_is_one_for_one() {
         let swap = rig.swaps.build(&offer, &order).unwrap();
         assert_eq!(swap.spender, None);
         let receipt = rig.send(&swap).await;
-        assert!(receipt.status() && receipt.gas_used < 21_000 + offer.gas);
+        assert!(receipt.status() && receipt.gas_used < 21_000 + offer.work);
         assert_eq!(rig.held(weth, user).await, held);
     }
 }
@@ -145,7 +149,7 @@ async fn cheapest_of_several_pools_is_taken() {
     let found = only(&rig, &terms(true)).await;
     // A pool takes other gas in the second of its last exchange.
     let same = SwapOffer {
-        gas: dear[0].gas,
+        work: dear[0].work,
         ..found
     };
     assert_eq!(same, dear[0]);
@@ -193,14 +197,14 @@ async fn fill(rig: &Rig, offer: &SwapOffer, limit: U256) -> U256 {
         payer: vm_address(router),
         ..rig.order(router, limit).await
     };
-    let swap = rig.swaps.build(offer, &order).unwrap();
+    let swap = call_of(&rig.swaps.build(offer, &order).unwrap());
     let output = Address::from_slice(offer.terms.output.bytes());
     let (to, amount) = (RECIPIENT, offer.output);
     let calls = vec![
         FillRouter::Call {
-            to: Address::from_slice(swap.call.to.bytes()),
-            data: swap.call.data,
-            value: swap.call.value,
+            to: Address::from_slice(swap.to.bytes()),
+            data: swap.data,
+            value: swap.value,
         },
         FillRouter::Call {
             to: output,
@@ -212,7 +216,7 @@ async fn fill(rig: &Rig, offer: &SwapOffer, limit: U256) -> U256 {
     assert!(filled.unwrap().status());
     assert_eq!(rig.held(output, RECIPIENT).await, amount);
     assert!(rig.held(output, router).await.is_zero());
-    swap.call.value
+    swap.value
 }
 
 #[tokio::test]

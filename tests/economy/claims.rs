@@ -222,7 +222,7 @@ impl History {
     pub fn deposited(&self, deal: &Deal, account: Address) -> Option<Value> {
         let name = deal.trade.from.0;
         let chain = self.world.chain(name);
-        let found = crate::books::deposits(chain);
+        let found = crate::stored::deposits(chain);
         let mut mine = found
             .into_iter()
             .filter(|one| one.order == deal.order && one.depositor == account);

@@ -7,12 +7,12 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    books,
     chain::provider::Manners,
     history::{Deal, History, Who},
     invariants::Violation,
     market::CHAINS,
     plan::{Extra, Plan, Power, Stranger, Weather},
+    stored,
 };
 
 /// The status of who asked for a quote while feeds did not tell the same.
@@ -63,13 +63,13 @@ pub async fn all(history: &History) -> Endings {
         let target = format!("/requests/v2?id={}", deal.request);
         let record = history.ask(Method::GET, &target, &Value::Null).await;
         let record = record.map_or(Value::Null, |(_, record)| record);
-        let events = books::events(&history.world, deal.request).await;
+        let events = stored::events(&history.world, deal.request).await;
         let mut public = json!({ "record": record, "events": events });
         timeless(&mut public);
         let ending = Ending {
             status: status(history, deal).await,
             quoted: deal.quoted,
-            waited: books::claim(&history.world, deal.request).await["waits"].is_u64(),
+            waited: stored::claim(&history.world, deal.request).await["waits"].is_u64(),
             public,
             has: has(history, deal),
             asked: history.asked(deal),

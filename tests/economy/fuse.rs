@@ -13,7 +13,7 @@ use intentd::store::{
 };
 use tokio::sync::Notify;
 
-/// See the module.
+/// A store in memory that refuses everything from the commit on at which its process dies.
 pub struct Mortal {
     pub rows: MemoryStore,
     next: Mutex<Option<Death>>,

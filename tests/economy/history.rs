@@ -11,13 +11,13 @@ use serde_json::Value;
 use vm::Block;
 
 use crate::{
-    books,
     chain::{Done, Tx, provider::Manners},
     clock,
     invariants::Violation,
     market::CHAINS,
     plan::{Plan, Trade, Weather},
     rival::Rival,
+    stored,
     world::World,
 };
 
@@ -105,7 +105,7 @@ impl Act {
     }
 }
 
-/// See the module.
+/// A plan that is carried out, with what it did so far.
 pub struct History {
     pub plan: Plan,
     pub world: World,
@@ -162,11 +162,11 @@ impl History {
     }
 
     /// The log, with what stands on the chains, in the order of time.
-    pub fn told(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let mut all = self.log.clone();
         for chain in &self.world.chains {
             for (block, done) in chain.lock().history() {
-                all.push(told(chain.name, block, done));
+                all.push(line(chain.name, block, done));
             }
         }
         all.sort();
@@ -242,7 +242,7 @@ impl History {
         loop {
             self.tick().await;
             let stands = clock::seconds() < self.stands;
-            let open = stands || !self.agenda.is_empty() || books::is_open(&self.world).await;
+            let open = stands || !self.agenda.is_empty() || stored::is_open(&self.world).await;
             quiet = if open { 0 } else { quiet + TICK };
             if quiet >= QUIET {
                 self.rested = true;
@@ -366,7 +366,7 @@ impl History {
     }
 }
 
-fn told(chain: &str, block: &Block, done: &Done) -> String {
+fn line(chain: &str, block: &Block, done: &Done) -> String {
     let (tx, since) = (&done.tx, block.time - clock::GENESIS);
     let named = |from: usize, to: usize| tx.data.get(from..to).unwrap_or_default().to_vec();
     let selector = alloy::hex::encode(named(0, 4));

@@ -99,7 +99,7 @@ async fn app(world: &World) -> (Arc<Inbox>, CancellationToken) {
 
 impl World {
     /// Somebody says, on both routes, that transactions are a request's.
-    async fn told(&self, quoted: &Quoted, sent: &[B256]) {
+    async fn submit(&self, quoted: &Quoted, sent: &[B256]) {
         let (chain, request) = (number(FROM), quoted.request);
         for hash in sent {
             let spelled = json!({ "txHash": hash }).to_string();
@@ -154,7 +154,7 @@ async fn only_a_requests_own_transaction_has_a_status_an_event_and_a_webhook() {
     // Before they are in blocks, when they are, and when those are final.
     for _ in 0..3 {
         for quoted in &mine {
-            world.told(quoted, &foreign).await;
+            world.submit(quoted, &foreign).await;
         }
         world.pass(40).await;
     }
@@ -171,7 +171,7 @@ async fn only_a_requests_own_transaction_has_a_status_an_event_and_a_webhook() {
 
     for quoted in &mine {
         let sent = world.sent_by(CUSTOMER, quoted);
-        world.told(quoted, &sent).await;
+        world.submit(quoted, &sent).await;
     }
     world.pass(160).await;
     let mut webhooks = 0;

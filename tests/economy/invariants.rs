@@ -10,13 +10,13 @@ use serde_json::json;
 use vm::protocol::{id, signature::eip191};
 
 use crate::{
-    books::{self, Placed},
     chain::{Done, abi},
     endings,
     history::{Deal, History, Who},
     market::{self, NATIVE},
     promises,
     rival::{self, RIVAL},
+    stored::{self, Placed},
     sums::{self, Sums},
     world::{SOLVER, key},
 };
@@ -111,7 +111,7 @@ impl Gas {
 pub async fn check(history: &History) -> Vec<Violation> {
     let mut wrong = history.broken.clone();
     if !history.rested {
-        let open = books::open(&history.world).await;
+        let open = stored::open(&history.world).await;
         wrong.push(violation('b', format!("not at rest: {open}")));
     }
     let (mut accounts, strange) = accounts(history);
@@ -121,7 +121,7 @@ pub async fn check(history: &History) -> Vec<Violation> {
     let mut sums = Sums::default();
     for deal in history.deals.values() {
         let mut account = accounts.remove(&deal.order).unwrap_or_default();
-        let excesses = books::excesses(&history.world, deal.request).await;
+        let excesses = stored::excesses(&history.world, deal.request).await;
         for paid in &mut account.paid {
             paid.excess = excesses.contains_key(&paid.transaction);
         }
@@ -147,7 +147,7 @@ fn accounts(history: &History) -> (BTreeMap<B256, Account>, Vec<Violation>) {
     let mut wrong = Vec::new();
     let (solver, mut nameless) = (history.world.solver, U256::ZERO);
     for chain in &history.world.chains[..2] {
-        for placed in books::deposits(chain) {
+        for placed in stored::deposits(chain) {
             all.entry(placed.order).or_default().deposits.push(placed);
         }
         let world = chain.lock();
@@ -243,8 +243,8 @@ async fn settled(
         relay.state().executed.contains(&outcome(placed))
     };
     let mut got: Vec<Placed> = account.deposits.iter().filter(done).cloned().collect();
-    let listed = books::listed(&history.world, deal.request).await;
-    let uses = books::uses(&history.world, deal.request).await;
+    let listed = stored::listed(&history.world, deal.request).await;
+    let uses = stored::uses(&history.world, deal.request).await;
     let named = |invariant, what: String| {
         violation(invariant, format!("{:?} {}: {what}", deal.of, deal.order))
     };
@@ -313,11 +313,11 @@ fn returned(
 /// before; and what was paid for did not go back through the hub.
 async fn believed(history: &History, deal: &Deal, account: &Account) -> Vec<Violation> {
     let mut wrong = Vec::new();
-    for (transaction, deposit) in books::uses(&history.world, deal.request).await {
+    for (transaction, deposit) in stored::uses(&history.world, deal.request).await {
         let placed = account.deposits.iter().find(|one| one.id == deposit);
         let Some(placed) = placed else { continue };
         let relay = history.world.chain("relay").lock().state().clone();
-        if relay.executed.contains(&books::recovery(placed)) {
+        if relay.executed.contains(&stored::recovery(placed)) {
             wrong.push(violation(
                 'e',
                 format!("{placed:?} is paid for and has gone back"),
@@ -466,24 +466,24 @@ async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Ve
     if account.deposits.is_empty() {
         return;
     }
-    let claim = books::claim(&history.world, deal.request).await;
+    let claim = stored::claim(&history.world, deal.request).await;
     // Where the user acts by himself no solver decides: what is deposited is listed, and goes back through
     // the hub.
-    let left = books::left(&history.world, deal.request).await;
-    let parked = books::parked(&history.world, deal.request).await;
+    let left = stored::left(&history.world, deal.request).await;
+    let parked = stored::parked(&history.world, deal.request).await;
     let executed = history.world.chain("relay").lock().state().executed.clone();
     for placed in &account.deposits {
         let away = parked.contains(&placed.id) || history.dismissed.contains(&placed.id);
-        let again = || books::again(&claim, placed.id);
+        let again = || stored::again(&claim, placed.id);
         let decided = match deal.trade.is_own() {
             true => left.contains(&placed.id) && away,
             false => {
-                books::is_paid(&claim, placed.id)
+                stored::is_paid(&claim, placed.id)
                     || away
-                    || again().is_some_and(|until| !books::is_long_due(until))
+                    || again().is_some_and(|until| !stored::is_long_due(until))
             }
         };
-        if !decided && !executed.contains(&books::recovery(placed)) {
+        if !decided && !executed.contains(&stored::recovery(placed)) {
             let what = format!(
                 "{:?} {}: nobody decided about {placed:?}: {claim}",
                 deal.of, deal.order

@@ -37,9 +37,9 @@ fn received(world: &World) -> U256 {
 
 /// Nonces of the solver's that are on their way there.
 async fn begun(world: &World) -> usize {
-    let mut lanes = world.lanes().iter();
-    let lane = lanes.find(|lane| lane.site.name == TO).unwrap();
-    lane.attempts().await.unwrap().len()
+    let mut accounts = world.accounts().iter();
+    let account = accounts.find(|account| account.chain.name == TO).unwrap();
+    account.attempts().await.unwrap().len()
 }
 
 #[tokio::test(start_paused = true)]

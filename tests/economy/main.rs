@@ -14,7 +14,6 @@
     clippy::print_stderr
 )]
 
-mod books;
 mod chain;
 mod claims;
 mod clock;
@@ -33,6 +32,7 @@ mod promises;
 mod recovery;
 mod rival;
 mod rotation;
+mod stored;
 mod strangers;
 mod sums;
 mod talkers;
@@ -101,7 +101,7 @@ fn alone(plan: &Plan) -> Verdict {
         wrong.extend(recovery::check(&mut history).await);
         Verdict {
             wrong,
-            log: history.told(),
+            log: history.lines(),
             endings,
         }
     })

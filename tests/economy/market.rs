@@ -109,7 +109,7 @@ impl Prices {
     }
 
     /// What a chain's feed tells: the price, and since when it stands.
-    pub fn told(&self, chain: &'static str, feed: Address, now: u64) -> Option<(U256, u64)> {
+    pub fn answer(&self, chain: &'static str, feed: Address, now: u64) -> Option<(U256, u64)> {
         let (symbol, ..) = FEEDS.iter().find(|(_, at, _)| *at == feed)?;
         let lies = self.1.lock().unwrap();
         let parts = lies.get(&(chain, *symbol)).copied().unwrap_or(10_000);

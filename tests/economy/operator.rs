@@ -4,9 +4,10 @@ use alloy::primitives::B256;
 use tokio::select;
 
 use crate::{
-    books, clock,
+    clock,
     history::{Act, History},
     invariants::violation,
+    stored,
 };
 
 impl History {
@@ -20,7 +21,7 @@ impl History {
             paused = handle.pause("a look at the books") => {
                 paused.unwrap();
                 if self.held.is_none() {
-                    self.held = Some(books::fills(&self.world).await);
+                    self.held = Some(stored::fills(&self.world).await);
                 }
             }
         }
@@ -29,7 +30,7 @@ impl History {
 
     pub async fn resume(&mut self) {
         if let Some(held) = self.held.take() {
-            let begun = books::fills(&self.world).await;
+            let begun = stored::fills(&self.world).await;
             if begun != held {
                 let what = format!("fills while the solver was paused: {held:?}, then {begun:?}");
                 self.broken.push(violation('f', what));
@@ -102,9 +103,9 @@ impl History {
             refused += usize::from(handle.retry(one.deposit).await.is_err());
         }
         let mut healed = 0;
-        for lane in self.world.lanes() {
+        for account in self.world.accounts() {
             // Providers that do not agree heal nothing.
-            healed += lane
+            healed += account
                 .heal(clock::seconds())
                 .await
                 .map_or(0, |gaps| gaps.len());

@@ -17,7 +17,7 @@ const WINDOW: u64 = 160;
 /// Histories with the same users in the same weather: the first has no strangers.
 pub const FAMILY: u64 = 5;
 
-/// See the module.
+/// What happens in a history, drawn from its seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// What users and weather follow from.

@@ -19,6 +19,7 @@ use intentd::{
         self, Trading,
         engine::{Base, Engine, Outside},
     },
+    sign::{FormerKey, KeyRing},
     solver::{account::SolverAccount, admin::AdminHandle, settle::oracle::Carrier, worker::Pace},
     store::Store,
     webhook::guard::Reach,
@@ -44,7 +45,7 @@ pub struct Process {
     oracle: Arc<Router>,
     peer: Router,
     handle: AdminHandle,
-    lanes: Vec<Arc<SolverAccount>>,
+    accounts: Vec<Arc<SolverAccount>>,
     tasks: JoinSet<()>,
     shutdown: CancellationToken,
 }
@@ -88,7 +89,7 @@ impl World {
             state,
             solver,
             tasks: parts,
-            lanes,
+            accounts,
             ..
         } = engine;
         for (name, part) in parts {
@@ -103,10 +104,10 @@ impl World {
             peer,
             handle: AdminHandle {
                 requests: solver.requests.clone(),
-                books: solver.books.subscribe(),
+                reconciliation: solver.reconciliation.subscribe(),
                 clock: clock::millis,
             },
-            lanes,
+            accounts,
             tasks,
             shutdown,
         });
@@ -151,10 +152,11 @@ impl World {
     }
 
     fn trading(&self) -> Trading {
+        let former = self.former.iter().cloned();
         Trading {
             market: self.market.clone(),
-            signer: self.signer.clone(),
-            previous: self.former.clone(),
+            keys: KeyRing::of_secp256k1(self.signer.clone()),
+            former: former.map(FormerKey::Secp256k1).collect(),
             solver_chain: "alpha".into(),
             solver_family: vm::SETTLEMENT,
             oracle: None,
@@ -230,15 +232,15 @@ impl World {
         self.process.as_ref().unwrap().handle()
     }
 
-    pub fn lanes(&self) -> &[Arc<SolverAccount>] {
-        &self.process.as_ref().unwrap().lanes
+    pub fn accounts(&self) -> &[Arc<SolverAccount>] {
+        &self.process.as_ref().unwrap().accounts
     }
 }
 
 /// The worker would do it as soon; here nothing happens before it, as far as the chains answer in time.
 async fn surveyed(engine: &Engine) {
-    let surveys = engine.lanes.iter().map(|lane| async {
-        let _late = tokio::time::timeout(SURVEY, lane.site.survey()).await;
+    let surveys = engine.accounts.iter().map(|account| async {
+        let _late = tokio::time::timeout(SURVEY, account.chain.survey()).await;
     });
     futures::future::join_all(surveys).await;
 }
@@ -283,13 +285,13 @@ async fn ask(
     };
     match (endpoint.call)(request).await {
         Ok(answer) => {
-            let whole = answer.body.whole().cloned().unwrap_or_default();
+            let whole = answer.body.bytes().cloned().unwrap_or_default();
             let body = serde_json::from_slice(&whole).unwrap_or(Value::Null);
             (answer.status, body)
         }
         Err(error) => {
             let answer = error.into_response();
-            let whole = answer.body.whole().cloned().unwrap_or_default();
+            let whole = answer.body.bytes().cloned().unwrap_or_default();
             let body = serde_json::from_slice(&whole).unwrap_or(Value::Null);
             (answer.status, body)
         }
@@ -328,7 +330,7 @@ fn open(chain: &Arc<Chain>, providers: &[Arc<Provider>; 3]) -> Opened {
         required: 2,
         named: true,
         few: None,
-        trades: providers.iter().map(Provider::trade).collect(),
+        trading_providers: providers.iter().map(Provider::trade).collect(),
         asking: providers.iter().map(Provider::trade).collect(),
     }
 }

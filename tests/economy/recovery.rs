@@ -15,12 +15,12 @@ use vm::{
 };
 
 use crate::{
-    books::{self, Placed},
     chain::abi,
     clock,
     history::{Deal, History},
     invariants::{self, Violation},
     market::MAPPING,
+    stored::{self, Placed},
 };
 
 /// Seconds after which a deposit goes back without its order, and some more.
@@ -74,7 +74,7 @@ pub async fn check(history: &mut History) -> Vec<Violation> {
 async fn unpaid(history: &History) -> Vec<Left> {
     let mut left = Vec::new();
     for (deal, placed) in deposits(history) {
-        let uses = books::uses(&history.world, deal.request).await;
+        let uses = stored::uses(&history.world, deal.request).await;
         let used = uses.iter().any(|(_, deposit)| *deposit == placed.id);
         if !used && !is_gone(history, &placed) {
             left.push((deal, placed));
@@ -85,7 +85,7 @@ async fn unpaid(history: &History) -> Vec<Left> {
 
 fn deposits(history: &History) -> Vec<Left> {
     let chains = &history.world.chains[..2];
-    let all = chains.iter().flat_map(|chain| books::deposits(chain));
+    let all = chains.iter().flat_map(|chain| stored::deposits(chain));
     let deal = |placed: &Placed| {
         let mut deals = history.deals.values();
         deals.find(|deal| deal.order == placed.order).cloned()
@@ -97,7 +97,7 @@ fn deposits(history: &History) -> Vec<Left> {
 fn is_gone(history: &History, placed: &Placed) -> bool {
     let relay = history.world.chain("relay").lock();
     let executed = &relay.state().executed;
-    executed.contains(&books::recovery(placed)) || executed.contains(&invariants::outcome(placed))
+    executed.contains(&stored::recovery(placed)) || executed.contains(&invariants::outcome(placed))
 }
 
 /// Asks both oracles; the deposits that both let go.
@@ -133,8 +133,8 @@ async fn gives_word(history: &History, left: &[Left]) -> BTreeSet<B256> {
         &vm::SETTLEMENT.address(&solver.to_string()).unwrap(),
     );
     for (deal, _) in left {
-        let uses = books::uses(&history.world, deal.request).await;
-        let waits = books::claim(&history.world, deal.request).await["pauses"]
+        let uses = stored::uses(&history.world, deal.request).await;
+        let waits = stored::claim(&history.world, deal.request).await["pauses"]
             .as_array()
             .is_some_and(|pauses| !pauses.is_empty());
         if !uses.is_empty() || waits || !words.insert(deal.order) {
@@ -168,7 +168,7 @@ fn expect(left: &[Left], signed: &BTreeSet<B256>, when: &str, wrong: &mut Vec<Vi
 async fn kept(history: &History, signed: &BTreeSet<B256>) -> Vec<Violation> {
     let mut wrong = Vec::new();
     for (deal, placed) in deposits(history) {
-        let uses = books::uses(&history.world, deal.request).await;
+        let uses = stored::uses(&history.world, deal.request).await;
         if !uses.iter().any(|(_, deposit)| *deposit == placed.id) {
             continue;
         }

@@ -13,11 +13,11 @@ use vm::protocol::{
 };
 
 use crate::{
-    books::{self, Placed},
     chain::FINAL,
     clock,
     history::{Act, Deal, History, Who, number},
     invariants::{Paid, Violation, signable},
+    stored::{self, Placed},
     world::key,
 };
 
@@ -29,7 +29,7 @@ const LOOKS: u16 = 300;
 /// Small deposits of an order that it gives back.
 const REFUNDS: usize = 3;
 
-/// See the module.
+/// Another solver's order, with what it paid for it.
 pub struct Rival {
     pub deal: Deal,
     /// What it paid for which deposit.
@@ -122,7 +122,7 @@ impl History {
     /// The final deposits of its order, as far as they are in the order's currency.
     pub fn rival_deposits(&self, deal: &Deal) -> Vec<Placed> {
         let (chain, currency) = deal.trade.from;
-        let all = books::deposits(self.world.chain(chain)).into_iter();
+        let all = stored::deposits(self.world.chain(chain)).into_iter();
         all.filter(|one| one.order == deal.order && one.currency == currency)
             .filter(|one| self.is_final(chain, one.transaction))
             .collect()

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use alloy::primitives::B256;
 use intentd::{
+    sign::KeyRing,
     solver::{
-        account::{Gas, Plan, SolverAccount},
+        account::{Plan, SendLimits, SolverAccount},
         chain::TradingChain,
     },
     store::{Outcome, Store, rows::attempt::Owner},
 };
-use vm::trade::{Call, Intent};
+use vm::trade::{Call, Draft, Intent};
 
 use crate::{
     clock,
@@ -26,22 +27,22 @@ async fn promised(world: &World, owner: Owner) -> B256 {
     let chains = world.opened();
     let hub = chains.hub().unwrap();
     let (name, number, _) = CHAINS[2];
-    let providers = (hub.trades.clone(), hub.required);
-    let site = TradingChain::plain((name, number), hub.chain.clone(), providers).unwrap();
+    let providers = (hub.trading_providers.clone(), hub.required);
+    let chain = TradingChain::plain((name, number), hub.chain.clone(), providers).unwrap();
     let store: Arc<dyn Store> = world.store.clone();
-    let (signer, now) = (key(SOLVER), clock::millis());
-    let lane = SolverAccount::open(Arc::new(site), store.clone(), signer, Gas::default(), now);
-    let lane = lane.await.unwrap();
+    let (keys, now) = (KeyRing::of_secp256k1(key(SOLVER)), clock::millis());
+    let limits = SendLimits::default();
+    let account = SolverAccount::open(Arc::new(chain), store.clone(), &keys, limits, now);
+    let account = account.await.unwrap();
     let plan = Plan {
         owner,
         intent: Intent {
-            call: Call::nothing(&lane.owner),
-            authorizations: Vec::new(),
-            limit: 100_000,
+            draft: Draft::call(Call::nothing(&account.owner)),
+            work: 100_000,
             spends: Vec::new(),
         },
     };
-    let mut taken = lane.take(&plan, now / 1_000).await.unwrap();
+    let mut taken = account.take(&plan, now / 1_000).await.unwrap();
     let batch = std::mem::take(&mut taken.batch);
     let committed = store.commit(batch).await.unwrap();
     assert!(matches!(committed, Outcome::Applied { .. }));
@@ -64,18 +65,19 @@ async fn what_a_former_key_was_to_send_to_the_settlement_chain_is_sent_and_ends(
     world.start().await;
     sent_within_minutes(&world, sent).await;
     let on = |name: &str| {
-        let lanes = world.lanes().iter();
-        let lanes = lanes.filter(|lane| lane.site.name == name);
-        lanes.cloned().collect::<Vec<_>>()
+        let accounts = world.accounts().iter();
+        let accounts = accounts.filter(|account| account.chain.name == name);
+        accounts.cloned().collect::<Vec<_>>()
     };
     // The former account's and the present one's, whose nonces are none of the other's.
-    let lanes = on(CHAINS[2].0);
-    let (former, present): (Vec<Arc<SolverAccount>>, Vec<Arc<SolverAccount>>) =
-        lanes.into_iter().partition(|lane| lane.name == CHAINS[2].0);
+    let accounts = on(CHAINS[2].0);
+    let (former, present): (Vec<Arc<SolverAccount>>, Vec<Arc<SolverAccount>>) = accounts
+        .into_iter()
+        .partition(|account| account.name == CHAINS[2].0);
     assert_eq!((former.len(), present.len()), (1, 1));
     assert_eq!(former[0].attempts().await.unwrap(), []);
-    assert_eq!(former[0].show().await.unwrap().next, Some("1".into()));
-    assert_eq!(present[0].show().await.unwrap().next, None);
+    assert_eq!(former[0].summary().await.unwrap().next, Some("1".into()));
+    assert_eq!(present[0].summary().await.unwrap().next, None);
     // Where it never sent anything the former account has no lane.
     for (name, ..) in CHAINS.into_iter().take(2) {
         assert_eq!(on(name).len(), 1, "{name}");
@@ -91,9 +93,11 @@ async fn a_nonce_that_is_nobodys_is_used_up_on_the_settlement_chain_too() {
     let sent = promised(&world, Owner::Gap).await;
     world.start().await;
     sent_within_minutes(&world, sent).await;
-    let mut lanes = world.lanes().iter();
-    let lane = lanes.find(|lane| lane.name == CHAINS[2].0).unwrap();
-    assert_eq!(lane.attempts().await.unwrap(), []);
-    assert_eq!(lane.show().await.unwrap().next, Some("1".into()));
+    let mut accounts = world.accounts().iter();
+    let account = accounts
+        .find(|account| account.name == CHAINS[2].0)
+        .unwrap();
+    assert_eq!(account.attempts().await.unwrap(), []);
+    assert_eq!(account.summary().await.unwrap().next, Some("1".into()));
     world.stop().await;
 }

@@ -181,7 +181,7 @@ impl History {
                 self.put((from.0, from.1, other), amount, victim.order);
             }
             Power::Double => self.double(at, round, &victim),
-            Power::Teller => self.tell(&stranger, &victim).await,
+            Power::Teller => self.submit_others(&stranger, &victim).await,
             Power::DustClaim => self.claim_for_dust(at, round, &victim).await,
             Power::RefundClaim => self.claim_refund(at, round, &victim).await,
             Power::Forcer => self.force(&stranger, round, &victim).await,
@@ -269,7 +269,7 @@ impl History {
     }
 
     /// A transaction that has nothing to do with the victim, told as the victim's.
-    async fn tell(&mut self, stranger: &Stranger, victim: &Deal) {
+    async fn submit_others(&mut self, stranger: &Stranger, victim: &Deal) {
         let origin = victim.trade.from.0;
         let value = U256::from(1);
         let data = Bytes::from(victim.order.to_vec());

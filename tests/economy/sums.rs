@@ -9,10 +9,10 @@ use vm::{
 };
 
 use crate::{
-    books::{self, Placed},
     history::{Deal, History, Who},
     invariants::{Account, Violation, deposit_key, outcome, violation},
     market::{BRIDGED, DEPOSITORY, JUNK, NATIVE, USDC},
+    stored::{self, Placed},
 };
 
 const CURRENCIES: [Address; 4] = [NATIVE, USDC, BRIDGED, JUNK];
@@ -108,10 +108,10 @@ pub fn hub(history: &History) -> Vec<Violation> {
                 wrong.push(violation('e', what));
             }
         }
-        for placed in books::deposits(chain) {
+        for placed in stored::deposits(chain) {
             let token = token(chain.name, placed.currency);
             let given = relay.executed.contains(&outcome(&placed));
-            let back = relay.executed.contains(&books::recovery(&placed));
+            let back = relay.executed.contains(&stored::recovery(&placed));
             if given && back {
                 wrong.push(violation('e', format!("{placed:?} went both ways")));
             }

@@ -41,7 +41,7 @@ pub const PEERS: &str = "peer";
 /// What the solver has asked its oracle.
 pub type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// See the module.
+/// The chains with their providers, the store, and the keys: all that a restarted process finds again.
 pub struct World {
     pub chains: [Arc<Chain>; 3],
     pub providers: [[Arc<Provider>; 3]; 3],

@@ -41,10 +41,10 @@ pub fn token(currency: Address, amount: u64) -> Money {
     Money { currency, amount }
 }
 
-/// Makes everything that stands in `site`'s blocks final.
-pub async fn finalize(world: &Devnet, site: &DevChain) {
+/// Makes everything that stands in `chain`'s blocks final.
+pub async fn finalize(world: &Devnet, chain: &DevChain) {
     let blocks = world.options.finality_blocks;
-    site.node.mine(blocks, 1).await.unwrap();
+    chain.node.mine(blocks, 1).await.unwrap();
 }
 
 /// Makes everything that stands in the blocks of the settlement chain final.
@@ -99,24 +99,24 @@ impl<'a> Deal<'a> {
 
     /// The user deposits the input.
     pub async fn deposit(&self) -> Deposit {
-        let (site, user, id) = (&self.world.origin, &self.world.user, self.order.id);
+        let (chain, user, id) = (&self.world.origin, &self.world.user, self.order.id);
         let Money { currency, amount } = self.input;
         let sent = match currency.is_zero() {
-            true => site.deposit_native(user, amount, id).await,
-            false => site.deposit_erc20(user, currency, amount, id).await,
+            true => chain.deposit_native(user, amount, id).await,
+            false => chain.deposit_erc20(user, currency, amount, id).await,
         };
-        let deposit = site.deposited(&done(sent)).await.unwrap();
-        finalize(self.world, site).await;
+        let deposit = chain.deposited(&done(sent)).await.unwrap();
+        finalize(self.world, chain).await;
         deposit
     }
 
-    /// The user transfers the input into the depository, naming the order behind the calldata.
+    /// The user transfers the input into the depository, naming the order behind the call's data.
     pub async fn transfer(&self) -> Deposit {
-        let (site, user, id) = (&self.world.origin, &self.world.user, self.order.id);
+        let (chain, user, id) = (&self.world.origin, &self.world.user, self.order.id);
         let Money { currency, amount } = self.input;
-        let sent = site.transfer_to_depository(user, currency, amount, Some(id));
-        let deposit = site.transferred(&done(sent.await), id).await.unwrap();
-        finalize(self.world, site).await;
+        let sent = chain.transfer_to_depository(user, currency, amount, Some(id));
+        let deposit = chain.transferred(&done(sent.await), id).await.unwrap();
+        finalize(self.world, chain).await;
         deposit
     }
 
@@ -132,15 +132,15 @@ impl<'a> Deal<'a> {
         self.pay(&self.world.origin, self.input, user).await
     }
 
-    async fn pay(&self, site: &DevChain, money: Money, to: Address) -> B256 {
+    async fn pay(&self, chain: &DevChain, money: Money, to: Address) -> B256 {
         let (solver, id) = (&self.world.solver, self.order.id);
         let Money { currency, amount } = money;
         let sent = match currency.is_zero() {
-            true => site.pay_native(solver, to, amount, id).await,
-            false => site.pay_erc20(solver, (currency, amount), to, id).await,
+            true => chain.pay_native(solver, to, amount, id).await,
+            false => chain.pay_erc20(solver, (currency, amount), to, id).await,
         };
         let hash = done(sent).transaction_hash;
-        finalize(self.world, site).await;
+        finalize(self.world, chain).await;
         hash
     }
 }

@@ -167,8 +167,8 @@ impl Setup {
         if self.integrators.is_empty() {
             return;
         }
-        let places = Directories::new(data_dir, None);
-        let pair = Pair::open(&places, Making::Allowed).unwrap();
+        let directories = Directories::new(data_dir, None);
+        let pair = Pair::open(&directories, Making::Allowed).unwrap();
         let integrators = Integrators::open(pair.store.clone()).await.unwrap();
         for one in &self.integrators {
             let put = |_| Ok::<_, IntegratorsError>(one.clone());

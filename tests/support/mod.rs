@@ -1,5 +1,4 @@
-//! What the daemon's tests stand on: the recorded world, real chains, fake peers, and a daemon in
-//! this process.
+//! What the daemon's tests share: the recorded world, real chains, fake peers, and a daemon in this process.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod bitcoin;

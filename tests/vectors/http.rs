@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use intentd::{
-    http::limit::{Allowance, Limiter},
+    http::limit::{Limiter, Quota},
     redact,
 };
 use serde::Deserialize;
@@ -32,7 +32,7 @@ struct Call {
 
 fn rate_limiter(case: &Case) -> Answer {
     let input = Calls::deserialize(&case.input).map_err(|error| error.to_string())?;
-    let mut limiter = Limiter::new(Allowance {
+    let mut limiter = Limiter::new(Quota {
         max: input.max,
         window_ms: input.window_ms,
     });

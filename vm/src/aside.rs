@@ -81,8 +81,8 @@ mod tests {
         }
 
         fn clear(&mut self) {
-            let told = self.0.recv().unwrap();
-            self.1.send(told).unwrap();
+            let value = self.0.recv().unwrap();
+            self.1.send(value).unwrap();
         }
     }
 

@@ -17,7 +17,10 @@ use crate::{
         request::{PayloadParams, PayloadRequest, WithdrawCall},
     },
     spec::FinalityDefaults,
-    trade::{Landing, OpenSwaps, OpenTrading, StepBuilder, TransactionCodec},
+    trade::{
+        ApprovalSteps, Landing, OpenProviders, OpenSwaps, OpenTrading, ReadLimits, Scheme,
+        StepBuilder,
+    },
     types::{Address, Bytes, ChainId, TxRef, U256},
 };
 
@@ -43,10 +46,17 @@ pub struct Family {
     pub open: Option<OpenProvider>,
     /// Opens one provider for trading, likewise.
     pub trade: Option<OpenTrading>,
+    /// Reads the `limits` of a network in the market file. Without them all has its default.
+    pub limits: Option<ReadLimits>,
+    /// Makes one of a chain's providers. `Ok(None)`: there is none.
+    pub providers: Option<OpenProviders>,
+    /// The keys of its accounts, and the account of a public key.
+    pub keys: Option<FamilyKeys>,
     /// How what an account means to pay lands.
     pub landing: Option<&'static dyn Landing>,
     pub steps: Option<&'static dyn StepBuilder>,
-    pub transactions: Option<&'static dyn TransactionCodec>,
+    /// `None`: nobody but its owner takes what an account has.
+    pub approvals: Option<&'static dyn ApprovalSteps>,
     /// Opens the exchanges that a chain's configuration names.
     pub swaps: Option<OpenSwaps>,
 }
@@ -74,7 +84,15 @@ impl Lengths {
     }
 }
 
-/// See [`Family::open`].
+/// The keys that the accounts of a family have, and the account of a public key.
+#[derive(Clone, Copy)]
+pub struct FamilyKeys {
+    pub scheme: Scheme,
+    /// The account of a public key of that scheme.
+    pub account: fn(&[u8]) -> Result<Address, CodecError>,
+}
+
+/// Opens one provider without network traffic. An error where the configuration of the chain does not fit its family.
 pub type OpenProvider = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Provider, SpecError>;
 
 impl Family {
@@ -197,7 +215,7 @@ pub trait WithdrawalCodec: Send + Sync {
     fn request_data(&self, request: &WithdrawCall) -> Result<Vec<u8>, CodecError>;
 }
 
-/// See [`WithdrawalCodec::describe`].
+/// What an encoded withdrawal says; each part fails on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithdrawalInfo {
     /// The withdrawal id as the family writes it.

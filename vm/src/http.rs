@@ -25,7 +25,7 @@ use tokio::{
 use self::memory::{Room, Share};
 use crate::{Endpoint, SpecError, types::ChainId};
 
-/// Requests under way at one provider; more wait for a place, within their own timeout.
+/// Requests under way at one provider; more wait for a permit, within their own timeout.
 const AT_ONCE: usize = 64;
 
 /// What is said where calls are not allowed now.
@@ -34,7 +34,7 @@ pub const SPENT: &str = "too many questions, try again";
 /// Counts calls before they are sent; false: not now.
 pub type Allows = Arc<dyn Fn(u32) -> bool + Send + Sync>;
 
-/// See the module. Cheap to clone; clones share their connections.
+/// Posts requests to one provider, within its limits of size, time and number. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Channel(Arc<Inner>);
 
@@ -45,7 +45,7 @@ struct Inner {
     chain: String,
     provider: String,
     position: String,
-    places: Semaphore,
+    permits: Semaphore,
     allows: Option<Allows>,
     share: Share,
     meters: OnceLock<Meters>,
@@ -57,7 +57,7 @@ struct Meters {
     seconds: metrics::Histogram,
 }
 
-/// See [`Endpoint::client`].
+/// A client that follows no redirect, decompresses nothing and ignores the proxies of the environment.
 pub fn client() -> Result<reqwest::Client, SpecError> {
     reqwest::Client::builder()
         .redirect(Policy::none())
@@ -122,7 +122,7 @@ impl Channel {
             chain: chain.to_string(),
             provider: endpoint.name(),
             position: endpoint.position.to_string(),
-            places: Semaphore::new(AT_ONCE),
+            permits: Semaphore::new(AT_ONCE),
             allows: endpoint.allows.clone(),
             share: Share::new(endpoint.longest),
             meters: OnceLock::new(),
@@ -144,9 +144,9 @@ impl Channel {
     /// Posts a JSON body and gives the answer's, within the endpoint's timeout.
     pub async fn post(&self, body: Vec<u8>) -> Result<Body, PostError> {
         let deadline = Instant::now() + self.0.timeout;
-        let place = timeout_at(deadline, self.0.places.acquire()).await;
+        let permit = timeout_at(deadline, self.0.permits.acquire()).await;
         let in_time = Instant::now() < deadline;
-        let Some(_place) = place.ok().and_then(Result::ok).filter(|_| in_time) else {
+        let Some(_permit) = permit.ok().and_then(Result::ok).filter(|_| in_time) else {
             return Err(PostError::Failed("too many requests under way".into()));
         };
         let meters = self.0.meters();
@@ -187,14 +187,14 @@ impl Inner {
         response: &mut reqwest::Response,
         deadline: Instant,
     ) -> Result<Body, PostError> {
-        let told = usize::try_from(response.content_length().unwrap_or_default());
-        let told = told.unwrap_or(usize::MAX);
+        let length = usize::try_from(response.content_length().unwrap_or_default());
+        let length = length.unwrap_or(usize::MAX);
         let mut body = Body {
             bytes: Vec::new(),
             _room: Room::default(),
         };
-        self.share.room(told, &mut body._room, deadline).await?;
-        body.bytes.reserve(told);
+        self.share.room(length, &mut body._room, deadline).await?;
+        body.bytes.reserve(length);
         while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
             let length = body.bytes.len() + chunk.len();
             self.share.room(length, &mut body._room, deadline).await?;

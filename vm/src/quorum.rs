@@ -1,9 +1,9 @@
-//! Agreement of several providers, written once for all families.
+//! Agreement of several providers, for all families.
 //!
-//! Every read goes to each provider on its own; the decoded answers are compared, and an answer
-//! counts when `required` providers give it. Fewer is an error, never a fallback to fewer votes. A
-//! provider that contradicts an agreed answer is set aside for a while: its votes do not count.
-//! Which providers exist and how many must agree is the caller's decision.
+//! Every provider answers every read by itself. The quorum compares the decoded answers, and an answer counts when
+//! `required` providers give it. Fewer is an error, never a fallback to fewer votes. A provider that contradicts an
+//! agreed answer is set aside for a while: its votes do not count. The caller decides which providers exist and how
+//! many must agree.
 
 mod audit;
 mod conduct;
@@ -26,14 +26,14 @@ use crate::{
     types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
-/// See the module.
+/// The providers of one chain, and how many of them must give the same answer.
 pub struct Quorum {
     chain: ChainId,
     seats: Vec<Arc<Seat>>,
     required: usize,
 }
 
-/// A number of votes that no list of providers can give, or that none would have to.
+/// A number of votes that the providers cannot reach, or that is zero.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{required} of {providers} providers cannot agree")]
 pub struct Impossible {
@@ -41,13 +41,13 @@ pub struct Impossible {
     pub providers: usize,
 }
 
-/// More than half of `providers`.
+/// The smallest number above half of `providers`.
 pub fn majority(providers: usize) -> usize {
     providers / 2 + 1
 }
 
 impl Quorum {
-    /// `required` is between 1 and the number of providers. Providers of one name get numbers.
+    /// `required` is between 1 and the number of providers. Providers with the same name get numbers.
     pub fn new(
         chain: &ChainId,
         providers: Vec<Provider>,
@@ -80,24 +80,24 @@ impl Quorum {
         })
     }
 
-    /// How many equal answers count.
+    /// The number of equal answers that count.
     pub fn required(&self) -> usize {
         self.required
     }
 
-    /// Where each provider stands, in the order of the list.
+    /// The state of each provider, in the order of the list.
     pub fn health(&self) -> Vec<Health> {
         self.seats.iter().map(|seat| seat.health()).collect()
     }
 
-    /// Whether enough providers' votes count and answered when last asked.
+    /// Whether enough providers' votes count and their last reads succeeded.
     pub fn ready(&self) -> bool {
         let well = |seat: &&Arc<Seat>| seat.health().well();
         self.seats.iter().filter(well).count() >= self.required
     }
 
-    /// Asks every provider; the first answer that `required` of them give. What is no proof is the answer only
-    /// where all of them give it, whoever is set aside too.
+    /// Asks every provider and returns the first answer that `required` of them give. An answer that is no proof
+    /// counts only when all providers give it, those set aside included.
     async fn vote<T, F>(&self, what: &'static str, ask: F) -> Result<T, ReadError>
     where
         T: Answer,
@@ -150,7 +150,7 @@ impl Quorum {
         Err(self.disagreement(what, &groups, &errors))
     }
 
-    /// The providers whose votes count, and their answers under way.
+    /// Asks the providers whose votes count; returns them with their pending answers.
     fn ask<T, F>(&self, ask: &F) -> Result<(Vec<Arc<Seat>>, Open<T>), ReadError>
     where
         T: Send + 'static,
@@ -178,7 +178,7 @@ impl Quorum {
         Ok((counted, votes))
     }
 
-    /// Nobody can tell who is wrong, so nobody is set aside; it is on record.
+    /// Records a disagreement; it sets nobody aside, because nobody can tell who is wrong.
     fn disagreement<T: Answer>(
         &self,
         what: &'static str,
@@ -301,7 +301,7 @@ impl StateReader for Quorum {
     }
 }
 
-/// A copy, made beside the other tasks where it is large.
+/// Copies an answer; a large one on another thread.
 fn copy<T: Answer>(answer: &Kept<T>) -> T {
     aside(answer.is_large(), || T::clone(answer))
 }

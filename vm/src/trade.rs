@@ -1,48 +1,66 @@
-//! What trading needs of a chain besides the oracle's reads: finding deposits, reading accounts,
-//! simulating and sending transactions. All of it comes from one provider at a time; whatever moves
-//! money is read again through [`ChainReader`](crate::ChainReader) and its quorum before it is acted on.
+//! What trading needs of a chain besides the oracle's reads: finding deposits, reading accounts, simulating and
+//! sending transactions.
+//!
+//! A family opens each provider by itself ([`TradingProvider`]) and makes one of all ([`Providers`]), which says what
+//! enough of them agree on. Whatever moves money is read again through [`ChainReader`](crate::ChainReader) and its
+//! quorum before it is acted on.
 
-mod failover;
+mod draft;
+pub(crate) mod failover;
+mod fee;
 mod head_calls;
 mod inspect;
 mod key;
+mod providers;
 mod simulate;
 mod source;
 mod steps;
 mod submit;
 mod swap;
-mod transaction;
 mod wallet;
 
 use std::sync::Arc;
 
-use crate::family::{ChainSpec, Endpoint, SpecError};
+use serde_json::{Map, Value};
 
-pub use self::{
-    failover::{Cost, Failover, FailoverContext},
-    head_calls::HeadCalls,
-    inspect::{Change, Diff, TxDetails, TxInspector},
-    key::{Message, Signer, Unsigned},
-    simulate::{Intended, Revert, Simulator},
-    source::{DepositTx, ScanError, Scanner},
-    steps::{
-        Call, DepositTerms, FillTerms, PaymentTerms, Payout, Spend, Step, StepBuilder, StepCall,
-    },
-    submit::{
-        Account, Attempt, Broadcast, Costs, Fate, Fees, Goal, Included, Intent, Jump, Label,
-        Landing, Outlook, Prepared, SignedTx, Spent, Standing, Status, SubmitError, Submitter,
-        Writer,
-    },
-    swap::{
-        OpenSwaps, SwapAccess, SwapCall, SwapContracts, SwapError, SwapOffer, SwapOrder, SwapSpec,
-        SwapTerms, SwapVenue, SwapVenues,
-    },
-    transaction::{Authorization, Draft, Limits, TransactionCodec, Unfit},
-    wallet::{Accounts, Called, CurrencyInfo},
+use crate::{
+    ReadError,
+    family::{ChainSpec, Endpoint, SpecError},
 };
 
-/// See [`Family::trade`](crate::Family::trade).
+pub use self::{
+    draft::{Authorization, Body, Call, Draft, Unfit},
+    failover::Failover,
+    fee::{Fee, FeeRate, Limits, Work},
+    head_calls::HeadCalls,
+    inspect::{Change, Diff, TxDetails, TxInspector},
+    key::{Message, Scheme, Signer, Unsigned},
+    providers::{
+        Approvals, ContractChecks, Fees, ListedContracts, OpenAccount, OpenProviders, Providers,
+        ProvidersContext, Trial, Wallet,
+    },
+    simulate::{Called, Contracts, Revert, Simulator},
+    source::{DepositTx, ScanError, Scanner},
+    steps::{
+        ApprovalSteps, DepositTerms, Fill, FillTerms, PaymentTerms, Payout, Spend, Step,
+        StepBuilder, StepFee, StepKind,
+    },
+    submit::{
+        Account, Attempt, Broadcast, Costs, Fate, Goal, Included, Intent, Jump, Label, Landing,
+        Outlook, Prepared, SignedTx, Spent, Standing, Status, SubmitError, Submitter, Writer,
+    },
+    swap::{
+        OpenSwaps, SwapAccess, SwapContracts, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapSpec,
+        SwapTerms, SwapVenue, SwapVenues,
+    },
+    wallet::{Accounts, CurrencyInfo},
+};
+
+/// Opens one provider for trading. An error where the configuration of the chain does not fit its family.
 pub type OpenTrading = fn(&Arc<ChainSpec>, &Endpoint) -> Result<TradingProvider, SpecError>;
+
+/// Reads the `limits` of a network in the market file. An error names the key that is unknown or malformed.
+pub type ReadLimits = fn(&Map<String, Value>) -> Result<Limits, SpecError>;
 
 /// One provider of one chain, opened for trading.
 #[derive(Clone)]
@@ -50,6 +68,23 @@ pub struct TradingProvider {
     pub scanner: Arc<dyn Scanner>,
     pub accounts: Arc<dyn Accounts>,
     pub writer: Arc<dyn Writer>,
-    pub simulator: Arc<dyn Simulator>,
     pub inspector: Arc<dyn TxInspector>,
+    pub simulator: Option<Arc<dyn Simulator>>,
+    pub contracts: Option<Arc<dyn Contracts>>,
+}
+
+impl TradingProvider {
+    /// Reads contracts; an error where the provider cannot.
+    pub fn contracts(&self) -> Result<&Arc<dyn Contracts>, ReadError> {
+        self.contracts.as_ref().ok_or_else(unable)
+    }
+
+    /// Tries transactions; an error where the provider cannot.
+    pub fn simulator(&self) -> Result<&Arc<dyn Simulator>, ReadError> {
+        self.simulator.as_ref().ok_or_else(unable)
+    }
+}
+
+fn unable() -> ReadError {
+    ReadError::Unavailable("the provider cannot do that".into())
 }

@@ -140,9 +140,9 @@ pub enum Transaction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub block: Block,
-    /// See [`Receipt::references`].
+    /// The order ids that the transaction names, as in [`Receipt::references`].
     pub references: Vec<Arc<str>>,
-    /// See [`Receipt::outer_call`].
+    /// The digest of its sender and its single call, as in [`Receipt::outer_call`].
     pub outer_call: Option<B256>,
 }
 

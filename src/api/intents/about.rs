@@ -2,7 +2,7 @@
 
 use crate::http::About;
 
-/// See the module.
+/// Title, text and groups of the integrator API's description.
 pub const ABOUT: About = About {
     title: "intentd integrator API",
     text: "Quotes what a user wants on another chain, says which transactions to sign, and tells how it \

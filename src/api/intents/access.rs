@@ -4,7 +4,7 @@ use crate::{
     http::{
         Access, Terms,
         auth::{Plan, Share},
-        limit::Allowance,
+        limit::Quota,
     },
     integrator::{Scope, Tier},
 };
@@ -72,10 +72,10 @@ pub fn is_limit(name: &str) -> bool {
 }
 
 /// The limit that stands under these names; `own` are the operator's.
-pub fn limit(own: &[(String, Allowance)], who: &str, what: &str) -> Option<Allowance> {
+pub fn limit(own: &[(String, Quota)], who: &str, what: &str) -> Option<Quota> {
     let mut usual = LIMITS.iter();
     let usual = usual.find(|(a, b, ..)| (*a, *b) == (who, what));
-    let usual = usual.map(|(_, _, max, window_ms)| Allowance {
+    let usual = usual.map(|(_, _, max, window_ms)| Quota {
         max: *max,
         window_ms: *window_ms,
     });
@@ -86,13 +86,13 @@ pub fn limit(own: &[(String, Allowance)], who: &str, what: &str) -> Option<Allow
 
 impl Plans {
     /// With the operator's limits instead of the usual ones.
-    pub fn of(own: &[(String, Allowance)]) -> Self {
+    pub fn of(own: &[(String, Quota)]) -> Self {
         let share = |who: &str, what: &str, bucket, counter| {
-            let allowance = limit(own, who, what)?;
+            let quota = limit(own, who, what)?;
             Some(Share {
                 bucket,
                 counter,
-                allowance,
+                quota,
             })
         };
         let plan = |who: &str, listings: &str| -> Plan {
@@ -137,7 +137,7 @@ mod tests {
         let plans = Plans::of(&[]);
         let rows = |plan: &Plan| {
             let row = |share: &Share| {
-                let Allowance { max, window_ms } = share.allowance;
+                let Quota { max, window_ms } = share.quota;
                 (share.bucket, share.counter, max, window_ms)
             };
             plan.iter().map(row).collect::<Vec<_>>()
@@ -173,14 +173,14 @@ mod tests {
 
     #[test]
     fn operators_change_each_limit_by_its_name() {
-        let own = |max| Allowance { max, window_ms: 7 };
+        let own = |max| Quota { max, window_ms: 7 };
         let plans = Plans::of(&[
             ("keyless.quotes".to_owned(), own(1)),
             ("elevated.requests-v3".to_owned(), own(2)),
             ("elevated.requests-v3".to_owned(), own(3)),
         ]);
-        assert_eq!(plans.keyless[0].allowance, own(1));
-        assert_eq!(plans.elevated[2].allowance, own(3));
+        assert_eq!(plans.keyless[0].quota, own(1));
+        assert_eq!(plans.elevated[2].quota, own(3));
         assert_eq!(plans.default, Plans::of(&[]).default);
         assert_eq!(limit(&[], "nobody", "quotes"), None);
     }

@@ -293,8 +293,8 @@ impl Looks {
     async fn is_lagging(&self, capacity: &Arc<dyn Capacity>, network: &str) -> bool {
         let begin = || look(capacity.clone(), network.to_owned());
         let look = self.0.get_with(network.to_owned(), begin);
-        let told = tokio::time::timeout(PATIENCE, look).await;
-        told.unwrap_or_default()
+        let lagging = tokio::time::timeout(PATIENCE, look).await;
+        lagging.unwrap_or_default()
     }
 }
 
@@ -353,7 +353,7 @@ impl Chain {
             explorer_query_params: None,
             base_chain_id: None,
             status_message: network.status_message.clone(),
-            solver_addresses: vec![state.solver.clone()],
+            solver_addresses: vec![state.solver(network).to_owned()],
             tags: network.tags.clone(),
             protocol: Protocol {
                 v2: ProtocolV2 {
@@ -453,14 +453,15 @@ mod tests {
     async fn a_chain_lags_whose_newest_block_is_old() {
         let fixture = Arc::new(Fixture::default());
         let capacity: Arc<dyn Capacity> = fixture.clone();
-        let told = async |network: &str| Looks::default().is_lagging(&capacity, network).await;
-        assert!(!told("origin").await);
+        let is_lagging =
+            async |network: &str| Looks::default().is_lagging(&capacity, network).await;
+        assert!(!is_lagging("origin").await);
         fixture.with(|world| world.stalled = Some("origin".into()));
-        assert!(told("origin").await);
-        assert!(!told("destination").await);
+        assert!(is_lagging("origin").await);
+        assert!(!is_lagging("destination").await);
         // What is not traded for another reason makes its blocks.
         fixture.with(|world| world.unsound = Some("destination".into()));
-        assert!(!told("destination").await);
+        assert!(!is_lagging("destination").await);
     }
 
     /// Says what it is to say after a while, and counts how often it was asked.
@@ -508,8 +509,8 @@ mod tests {
             let capacity: Arc<dyn Capacity> = slow.clone();
             let looks = Looks::kept(Duration::from_millis(500));
             let ask = || looks.is_lagging(&capacity, "origin");
-            for told in join_all((0..50).map(|_| ask())).await {
-                assert_eq!(told, wanted);
+            for answer in join_all((0..50).map(|_| ask())).await {
+                assert_eq!(answer, wanted);
             }
             assert_eq!((ask().await, slow.asked.load(Relaxed)), (wanted, 1));
             // Another chain is another question, and so is what was told long ago.

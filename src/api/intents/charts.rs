@@ -74,8 +74,8 @@ pub static ROUTES: [Route<State>; 3] = [
 impl State {
     /// Over the parts of the other routes.
     pub fn over(common: &super::State, trends: Arc<Trends>) -> Self {
-        let families = common.venues.iter();
-        let families = families.map(|(name, venue)| (name.clone(), venue.spec.family.short));
+        let families = common.chains.iter();
+        let families = families.map(|(name, chain)| (name.clone(), chain.spec.family.short));
         Self {
             market: common.market.clone(),
             families: families.collect(),

@@ -198,7 +198,7 @@ pub async fn health(state: Shared, request: Request) -> Result<Response, ApiErro
     };
     let now = (state.clock)();
     let healthy = |network: &Network| {
-        let open = !network.disabled && state.venues.contains_key(&network.name);
+        let open = !network.disabled && state.chains.contains_key(&network.name);
         open && state.troubles.reads(&network.name, now)
     };
     let healthy = networks.into_iter().all(healthy);
@@ -232,7 +232,7 @@ pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError
         false => Ok(None),
     };
     let held = (balance, capacity);
-    Response::json(&RouteConfig::of(toll, held, &state.solver))
+    Response::json(&RouteConfig::of(toll, held, state.solver(destination)))
 }
 
 impl RouteConfig {
@@ -280,19 +280,19 @@ async fn balance(
     currency: &Currency,
     (keyed, user): (bool, Option<&str>),
 ) -> Result<U256, ApiError> {
-    let (Some(user), Some(venue)) = (user, state.venues.get(&network.name)) else {
+    let (Some(user), Some(chain)) = (user, state.chains.get(&network.name)) else {
         return Ok(U256::ZERO);
     };
     let wrong = |_| {
         let what = intent::misspelled(user).unwrap_or("expected an address of its chain");
         ApiError::refused("INVALID_ADDRESS", format!("user: {what}"))
     };
-    let owner = venue.spec.family.account(user).map_err(wrong)?;
-    let address = venue.spec.family.address(&currency.address);
+    let owner = chain.spec.family.account(user).map_err(wrong)?;
+    let address = chain.spec.family.currency(&currency.address);
     let address = address.map_err(ApiError::internal)?;
-    let read = venue.ask(|trade| {
+    let read = chain.ask(|provider| {
         let (owner, address) = (owner.clone(), address.clone());
-        async move { trade.accounts.balance(&owner, &address).await }
+        async move { provider.accounts.balance(&owner, &address).await }
     });
     let asked = [network.name.as_str(), owner.text(), address.text()].map(ToString::to_string);
     Ok(state.recent.0.get_with((keyed, asked), read).await?)
@@ -341,10 +341,10 @@ mod tests {
             let key = (keyed, ["origin", owner, "usd"].map(ToString::to_string));
             recent.0.get_with(key, async {
                 sleep(Duration::from_millis(100)).await;
-                let told = asked.fetch_add(1, Relaxed) + 1;
-                match told {
+                let count = asked.fetch_add(1, Relaxed) + 1;
+                match count {
                     1 => Err(ReadError::Unavailable("try again".into())),
-                    told => Ok(U256::from(told)),
+                    count => Ok(U256::from(count)),
                 }
             })
         };

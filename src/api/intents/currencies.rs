@@ -171,17 +171,17 @@ async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiErro
         return Ok(listed);
     }
     let network = state.network(chain)?;
-    let venue = state.venues.get(&network.name);
+    let chain = state.chains.get(&network.name);
     let known = network.currency(address).is_some();
-    let Some(venue) = venue.filter(|_| !known) else {
+    let Some(chain) = chain.filter(|_| !known) else {
         return Ok(listed);
     };
-    let Ok(contract) = venue.spec.family.address(address) else {
+    let Ok(contract) = chain.spec.family.address(address) else {
         return Ok(listed);
     };
     let contract = &contract;
-    let info = venue
-        .ask(|trade| async move { trade.accounts.currency(contract).await })
+    let info = chain
+        .ask(|provider| async move { provider.accounts.currency(contract).await })
         .await?;
     Ok(info
         .map(|info| Listed {
@@ -191,7 +191,7 @@ async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiErro
             symbol: info.symbol,
             name: info.name,
             decimals: info.decimals,
-            vm_type: Some(venue.spec.family.short),
+            vm_type: Some(chain.spec.family.short),
             metadata: Metadata {
                 logo_uri: String::new(),
                 verified: false,

@@ -107,7 +107,7 @@ fn answer(error: ApiError) -> Response {
         status,
         code,
         message,
-    } = error.told();
+    } = error.text();
     let body = Failure {
         message,
         error_code: ErrorCode(code),

@@ -40,7 +40,7 @@ use self::row::{get, got, post, quoted, retiring};
 pub struct State {
     pub market: Arc<Market>,
     /// By the network's name.
-    pub venues: HashMap<String, PricingChain>,
+    pub chains: HashMap<String, PricingChain>,
     pub prices: Arc<dyn PriceSource>,
     pub swaps: Swaps,
     pub capacity: Arc<dyn Capacity>,
@@ -55,7 +55,7 @@ pub struct State {
     pub looks: chains::Looks,
     /// Which chains the index reads now.
     pub troubles: Arc<Troubles>,
-    /// The solver's address.
+    /// The account that the solver signs its promises with.
     pub solver: String,
     /// Unix milliseconds.
     pub clock: fn() -> u64,
@@ -63,7 +63,13 @@ pub struct State {
 
 impl State {
     fn spec(&self, network: &Network) -> Option<&Arc<ChainSpec>> {
-        self.venues.get(&network.name).map(|venue| &venue.spec)
+        self.chains.get(&network.name).map(|chain| &chain.spec)
+    }
+
+    /// The solver's account on a network.
+    fn solver(&self, network: &Network) -> &str {
+        let chain = self.chains.get(&network.name);
+        chain.map_or(&self.solver, |chain| chain.account.text())
     }
 
     /// The network of a number as a caller sent it.

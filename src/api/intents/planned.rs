@@ -12,7 +12,7 @@ use crate::http::{Access, ApiError, Route};
 /// Longest path that an answer repeats.
 const ECHO: usize = 256;
 
-/// See the module.
+/// Routes that answer 501 with `NOT_SUPPORTED_YET`.
 pub static ROUTES: [Route<()>; 23] = [
     post("/execute"),
     post("/execute/permits"),

@@ -30,13 +30,13 @@ pub async fn quote(state: Shared, request: Request) -> Result<Response, ApiError
 async fn quoted(
     state: Shared,
     request: Request,
-    told: fn(Answer) -> Answer,
+    shape: fn(Answer) -> Answer,
 ) -> Result<Response, ApiError> {
     let value = request.value()?;
     let quoted = async {
         let body = Body::read(value)?;
         let answer = state.quoter.quote_for(&body, caller(&request)).await?;
-        Ok(told(answer))
+        Ok(shape(answer))
     };
     answered(&request, quoted).await
 }

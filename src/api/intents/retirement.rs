@@ -21,7 +21,7 @@ use crate::{
         ApiError, KeyLabel, Response,
         auth::RATE_LIMIT,
         codes::{self, ErrorCode},
-        limit::{Allowance, Limiter, Subject},
+        limit::{Limiter, Quota, Subject},
     },
 };
 
@@ -74,7 +74,7 @@ pub struct Refused {
 impl Retirement {
     /// Requests that a caller may make in a minute at `now` (unix seconds): half as many with every
     /// calendar month. `None`: as many as elsewhere.
-    pub fn allowance(&self, now: u64) -> Option<u32> {
+    pub fn quota(&self, now: u64) -> Option<u32> {
         if now < self.throttled_from {
             return None;
         }
@@ -187,13 +187,13 @@ impl Throttle {
 
     /// 429 for a caller that has asked too often in the minute of `now` (unix milliseconds).
     pub fn check(&self, key: Option<&KeyLabel>, peer: IpAddr, now: u64) -> Result<(), ApiError> {
-        let Some(max) = self.dates.allowance(now / 1000) else {
+        let Some(max) = self.dates.quota(now / 1000) else {
             return Ok(());
         };
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || {
             let window_ms = 60_000;
-            (max, Limiter::new(Allowance { max, window_ms }))
+            (max, Limiter::new(Quota { max, window_ms }))
         };
         let (known, limiter) = windows.get_or_insert_with(fresh);
         if *known != max {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn fewer_requests_every_month_and_none_after_the_last_day() {
-        for (time, allowance, over) in [
+        for (time, quota, over) in [
             ("2026-07-21T00:00:00Z", None, false),
             ("2026-08-31T23:59:59Z", None, false),
             ("2026-09-01T00:00:00Z", Some(100), false),
@@ -240,8 +240,8 @@ mod tests {
             ("2026-11-24T00:00:00Z", Some(25), true),
             ("2030-01-01T00:00:00Z", Some(LEAST), true),
         ] {
-            let found = (DATES.allowance(at(time)), DATES.over(at(time)));
-            assert_eq!(found, (allowance, over), "{time}");
+            let found = (DATES.quota(at(time)), DATES.over(at(time)));
+            assert_eq!(found, (quota, over), "{time}");
         }
     }
 
@@ -287,14 +287,14 @@ mod tests {
         let marked = DATES.mark(answer);
         assert_eq!(marked.status, StatusCode::TOO_MANY_REQUESTS);
         assert!(!marked.headers.contains_key(RETRY_AFTER));
-        let body: serde_json::Value = serde_json::from_slice(marked.body.whole().unwrap()).unwrap();
+        let body: serde_json::Value = serde_json::from_slice(marked.body.bytes().unwrap()).unwrap();
         assert_eq!(body["successor"], "/requests/v3");
         assert_eq!(
             (&body["limit"], &body["errorCode"]),
             (&25.into(), &"RATE_LIMITED".into())
         );
         let gone: serde_json::Value =
-            serde_json::from_slice(gone().unwrap().body.whole().unwrap()).unwrap();
+            serde_json::from_slice(gone().unwrap().body.bytes().unwrap()).unwrap();
         assert_eq!(gone.get("limit"), None);
         assert_eq!(gone["docs"], "/documentation/errors/GONE");
         let early = at("2026-08-01T00:00:00Z") * 1000;

@@ -21,18 +21,18 @@ pub struct Asked {
 }
 
 pub async fn v3(state: Shared, request: Request) -> Result<Response, ApiError> {
-    told(state, request, render::v3).await
+    rendered(state, request, render::v3).await
 }
 
 pub async fn v2(state: Shared, request: Request) -> Result<Response, ApiError> {
-    told(state, request, render::v2).await
+    rendered(state, request, render::v2).await
 }
 
 pub async fn v1(state: Shared, request: Request) -> Result<Response, ApiError> {
-    told(state, request, render::v1).await
+    rendered(state, request, render::v1).await
 }
 
-async fn told<T: Serialize>(
+async fn rendered<T: Serialize>(
     state: Shared,
     request: Request,
     render: fn(&request::Request, &Facts) -> T,

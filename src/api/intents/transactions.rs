@@ -85,12 +85,15 @@ pub async fn index(state: Shared, request: Request) -> Result<Response, ApiError
     let body: Index = request.json()?;
     let named = body.request_id.filter(|text| !text.is_empty());
     let named = named.map(|text| request_id(&text)).transpose()?;
-    let told = Submission {
+    let submission = Submission {
         chain: body.chain_id.0,
         transaction: &body.tx_hash,
         request: named,
     };
-    state.transactions.index(told, (state.clock)()).await?;
+    state
+        .transactions
+        .index(submission, (state.clock)())
+        .await?;
     Response::json(&DONE)
 }
 

@@ -4,7 +4,7 @@ mod payments;
 
 pub use payments::PAYMENTS;
 
-use crate::http::codes::{Code, later, never, told};
+use crate::http::codes::{Code, later, never, varying};
 
 /// What deposits and orders are refused for.
 pub const DEPOSITS: &[Code] = &[
@@ -186,7 +186,7 @@ pub const WITHDRAWALS: &[Code] = &[
 
 /// What keeps the oracle from signing.
 pub const SERVICE: &[Code] = &[
-    told(
+    varying(
         "CONFLICTING_STATEMENT",
         "It contradicts what was signed before.",
         "Final where the opposite was signed. With retryable, a payment serves another statement or the transaction was attested in another block: ask again later.",

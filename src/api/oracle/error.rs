@@ -159,8 +159,8 @@ mod tests {
             (conflict(false), false),
             (other, true),
         ] {
-            let told = ApiError::from(Error::Journal(error));
-            assert_eq!((told.status().as_u16(), told.retryable()), (409, later));
+            let error = ApiError::from(Error::Journal(error));
+            assert_eq!((error.status().as_u16(), error.retryable()), (409, later));
         }
     }
 

@@ -49,7 +49,7 @@ pub struct InitiatedResult {
     pub proof_of_withdrawal_address_balance: String,
 }
 
-pub async fn tell(state: Shared, request: Request) -> Result<Response, ApiError> {
+pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: Ask = request.json()?;
     let claim = InitiationClaim {
         settlement: ask.settlement_chain_id.0.clone(),

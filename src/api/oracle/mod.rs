@@ -165,7 +165,7 @@ pub static ROUTES: &[Route<State>] = &[
             "What is set apart for a withdrawal: the hub's own record, read through the same quorum as everything \
              that is signed. Nothing is signed.",
         ),
-        |state, request| read_for(request, |request| initiated::tell(state, request)),
+        |state, request| read_for(request, |request| initiated::attest(state, request)),
     ),
 ];
 

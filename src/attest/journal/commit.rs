@@ -1,4 +1,4 @@
-//! The commits that record a statement, and those that take it back.
+//! Builds the commits that record a statement and that void one.
 
 use super::{JournalError, halts};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The commit that records a statement, or completes it if it stands as `known`.
+/// Records a statement, or completes the recorded entry `known`.
 pub(super) fn recording(
     statement: &Statement,
     known: Option<Vec<u8>>,
@@ -45,7 +45,7 @@ pub(super) fn recording(
     if known || shown.iter().all(|payment| held.contains(payment)) {
         return Ok(batch);
     }
-    // A statement that needed no payment when it was signed is served by the first one that is shown.
+    // The first payment that a caller shows serves a statement that needed none when it was signed.
     if held.is_empty() {
         batch = claiming(batch, &statement.consumes);
         return watching(batch, statement, entry);
@@ -67,8 +67,8 @@ pub(super) fn recording(
     watching(batch, statement, next)
 }
 
-/// Payments that are remembered of a statement besides those that serve it: so many of the solver's own, and so many
-/// of others.
+/// The journal keeps at most this many further payments of a statement: so many of the solver's own, and so many of
+/// others.
 const MOST_SHOWN: usize = 64;
 
 fn claiming(batch: Batch, consumes: &[Consumption]) -> Batch {
@@ -78,7 +78,7 @@ fn claiming(batch: Batch, consumes: &[Consumption]) -> Batch {
     })
 }
 
-/// `entry` in the statement's place, and its blocks watched.
+/// Stores `entry` under the statement's key and watches its blocks.
 fn watching(batch: Batch, statement: &Statement, entry: Entry) -> Result<Batch, JournalError> {
     let stated = |fact: &&entry::Fact| {
         let mut all = statement.facts.iter();
@@ -93,14 +93,13 @@ fn watching(batch: Batch, statement: &Statement, entry: Entry) -> Result<Batch, 
     Ok(batch.put(entry::key(&statement.key), entry.encode()?))
 }
 
-/// The payments that serve a statement.
+/// The payments that an entry consumes.
 fn payments(entry: &Entry) -> Vec<String> {
     let what = entry.consumes.iter().map(|consumed| &consumed.what);
     what.filter(|what| is_payment(what)).cloned().collect()
 }
 
-/// The commit after which `payments`, which it was shown, serve the statement `key`; it frees those that serve it
-/// now.
+/// Makes `payments`, which the statement `key` was shown, serve it, and frees the payments that served it.
 pub(super) fn serving(
     key: &str,
     (before, found): (&Entry, Vec<u8>),
@@ -111,10 +110,10 @@ pub(super) fn serving(
     let mut batch = Batch::new().expect(entry::key(key), Expect::Equals(found));
     let held = payments(before);
     for payment in held.iter().filter(|payment| !serving.contains(payment)) {
-        let place = consumption::key(payment);
+        let row_key = consumption::key(payment);
         batch = batch
-            .expect(place.clone(), Expect::AbsentOrEquals(by()))
-            .delete(place);
+            .expect(row_key.clone(), Expect::AbsentOrEquals(by()))
+            .delete(row_key);
     }
     for payment in serving {
         batch = batch.claim(consumption::key(payment), by());
@@ -134,20 +133,20 @@ pub(super) fn serving(
     Ok(batch.put(entry::key(key), next.encode()?))
 }
 
-/// The commit that deletes an entry with everything that it holds, if it still holds it.
+/// Deletes an entry with everything that it holds, if it still holds it.
 pub(super) fn release(key: &str, entry: &Entry) -> Result<Batch, JournalError> {
     let mut batch = Batch::new().delete(entry::key(key));
     if let Some(slot) = &entry.slot {
-        let place = slot::key(slot);
-        batch = batch.expect(place.clone(), Expect::AbsentOrEquals(slot::encode(key)));
-        batch = batch.delete(place);
+        let row_key = slot::key(slot);
+        batch = batch.expect(row_key.clone(), Expect::AbsentOrEquals(slot::encode(key)));
+        batch = batch.delete(row_key);
     }
     for consumption in &entry.consumes {
-        let place = consumption::key(&consumption.what);
+        let row_key = consumption::key(&consumption.what);
         let by = consumption::encode(&consumption.by);
         batch = batch
-            .expect(place.clone(), Expect::AbsentOrEquals(by))
-            .delete(place);
+            .expect(row_key.clone(), Expect::AbsentOrEquals(by))
+            .delete(row_key);
     }
     Ok(entry
         .facts

@@ -1,4 +1,4 @@
-//! Halted chains, and the blocks under signed statements that are still watched.
+//! Halted chains, and the watched blocks of signed statements.
 
 use vm::types::{Block, ChainId};
 
@@ -14,18 +14,18 @@ use crate::{
 /// A block that a signed statement depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Where to go on after this one.
+    /// Where the next page starts.
     pub cursor: Key,
     /// The statement's key.
     pub statement: String,
     pub block: Block,
-    /// It was not final by the chain's own rule when the statement was signed, and has not been since.
+    /// The block was not final by the chain's own rule when the statement was signed, and still is not.
     pub early: bool,
 }
 
 impl Journal {
-    /// Stops signing about `chain`, durably; `false` if it was stopped already. The new reason is then added to the
-    /// halt: the operator clears only listed reasons.
+    /// Stops signing about `chain`, durably; `false` if the chain is already halted. The journal then adds the reason
+    /// to the halt, because the operator clears only listed reasons.
     pub async fn halt(&self, chain: &ChainId, why: &str, now: u64) -> Result<bool, JournalError> {
         let key = halt::key(chain.as_str());
         loop {
@@ -40,7 +40,7 @@ impl Journal {
                     (halt.encode()?, Expect::Absent)
                 }
                 Some(bytes) => {
-                    show(chain, true);
+                    set_halted_metric(chain, true);
                     let Some(halt) = Halt::decode(bytes)?.with(why) else {
                         return Ok(false);
                     };
@@ -50,17 +50,16 @@ impl Journal {
             let batch = Batch::new().expect(key.clone(), expected);
             let put = batch.put(key.clone(), row);
             if self.store.commit(put).await? == Outcome::APPLIED {
-                show(chain, true);
+                set_halted_metric(chain, true);
                 tracing::error!(%chain, why, "signing is halted");
                 return Ok(before.is_none());
             }
         }
     }
 
-    /// Takes back the statement `key`, whose `block` left the chain; `false` if no statement about the block is left:
-    /// whoever took it back halted the chain where needed. Halts signing for `chain`, unless the block was never
-    /// final by the chain's own rule. It halts first: after a crash in between, the statement is still among the
-    /// watched ones.
+    /// Voids the statement `key`, whose `block` left the chain; `false` if no statement about the block is left,
+    /// because whoever voided it also halted the chain where needed. Halts signing about `chain` first, unless the
+    /// block was never final by the chain's own rule: after a crash in between, the statement is still watched.
     pub async fn reorged(
         &self,
         key: &str,
@@ -88,21 +87,21 @@ impl Journal {
         self.void_if(key, &why, now, rests).await
     }
 
-    /// A block that is no longer watched was final long ago.
+    /// A block without a watch row was final long ago.
     async fn is_early(
         &self,
         chain: &ChainId,
         number: u64,
         statement: &str,
     ) -> Result<bool, JournalError> {
-        let place = watch::place(chain.as_str(), number, statement);
-        let Some(row) = self.store.read(&place).await? else {
+        let row_key = watch::key_of(chain.as_str(), number, statement);
+        let Some(row) = self.store.read(&row_key).await? else {
             return Ok(false);
         };
-        Ok(watch::decode(chain.as_str(), &place, &row)?.early)
+        Ok(watch::decode(chain.as_str(), &row_key, &row)?.early)
     }
 
-    /// Notes that a watched block is now final by its chain's own rule.
+    /// Records that a watched block is now final by its chain's own rule.
     pub async fn settled(&self, watched: &Watched) -> Result<(), JournalError> {
         let key = watched.cursor.clone();
         let Some(row) = self.store.read(&key).await? else {
@@ -116,8 +115,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Lets signing for `chain` go on, by the operator's decision, in spite of all that the halt called `id`
-    /// ([`Halt::id`]) lists; `false` if another halt is in force now.
+    /// Resumes signing about `chain` by the operator's decision, which covers everything that the halt `id`
+    /// ([`Halt::id`]) lists; `false` if another halt is in force.
     pub async fn clear(&self, chain: &ChainId, id: &str) -> Result<bool, JournalError> {
         let key = halt::key(chain.as_str());
         let Some(row) = self.store.read(&key).await? else {
@@ -131,16 +130,16 @@ impl Journal {
             .delete(key);
         let cleared = self.store.commit(batch).await? == Outcome::APPLIED;
         if cleared {
-            show(chain, false);
-            tracing::warn!(%chain, "signing goes on");
+            set_halted_metric(chain, false);
+            tracing::warn!(%chain, "signing resumes");
         }
         Ok(cleared)
     }
 
-    /// Why and since when `chain` is halted.
+    /// The halt of `chain`; `None` if it is not halted.
     pub async fn halted(&self, chain: &ChainId) -> Result<Option<Halt>, JournalError> {
         let row = self.store.read(&halt::key(chain.as_str())).await?;
-        show(chain, row.is_some());
+        set_halted_metric(chain, row.is_some());
         Ok(row.map(|row| Halt::decode(&row)).transpose()?)
     }
 
@@ -162,7 +161,7 @@ impl Journal {
             .collect()
     }
 
-    /// The blocks of `chain` under signed statements, lowest first, at most `limit` after `cursor`.
+    /// The watched blocks of `chain`, lowest first, at most `limit` after `cursor`.
     pub async fn watched(
         &self,
         chain: &ChainId,
@@ -193,7 +192,7 @@ impl Journal {
             .collect()
     }
 
-    /// Ends the watch over rows that [`Self::watched`] gave.
+    /// Deletes watch rows of [`Self::watched`].
     pub async fn unwatch(&self, rows: &[Key]) -> Result<(), JournalError> {
         if rows.is_empty() {
             return Ok(());
@@ -204,7 +203,7 @@ impl Journal {
     }
 }
 
-fn show(chain: &ChainId, halted: bool) {
+fn set_halted_metric(chain: &ChainId, halted: bool) {
     let chain = chain.to_string();
     metrics::gauge!("intentd_halted_chains", "chain" => chain).set(u32::from(halted));
 }

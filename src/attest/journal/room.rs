@@ -1,9 +1,9 @@
 //! Frees payments that serve one statement and are needed by another.
 //!
-//! Anybody may claim a deposit with any payment of its order, so a true claim may find its payment taken. The journal
-//! remembers the other payments that a statement was shown: one of them serves it instead, where it is free or can be
-//! freed, and each payment still serves one statement. The solver's own payments have room of their own: strangers
-//! who pay slivers fill only theirs.
+//! Anybody may claim a deposit with any payment of its order, so the payment of a true claim may already serve
+//! another statement. The journal keeps the other payments that a statement was shown. If one of them is free or can
+//! be freed, it serves that statement instead; each payment still serves one statement. The solver's own payments are
+//! kept apart, so that strangers with tiny payments fill only their own part.
 
 use std::collections::HashSet;
 
@@ -18,11 +18,11 @@ use crate::store::{
     },
 };
 
-/// Statements that one claim may move to other payments.
+/// The most statements that one claim may move to other payments.
 const DEEP: usize = 16;
 
 impl Journal {
-    /// Moves the statement `holder` to other payments so that `what` becomes free; returns whether it is.
+    /// Moves the statement `holder` to other payments so that `what` becomes free; returns whether it is free now.
     pub(super) async fn freed(&self, what: &str, holder: &str) -> Result<bool, JournalError> {
         self.free(what, holder, &mut HashSet::new()).await
     }
@@ -52,7 +52,7 @@ impl Journal {
         })
     }
 
-    /// Whether each of `payments` is free, or can be freed.
+    /// Whether each of `payments` is free or can be freed.
     async fn all_free(
         &self,
         payments: &[String],

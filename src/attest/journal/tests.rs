@@ -69,11 +69,11 @@ fn outcome(order: u8, ids: &[u8], digest: u8) -> Statement {
     Statement::outcome(b(order), &ids, b(digest))
 }
 
-/// A signer whose signatures differ each time, as a key service's do, and that counts its calls.
+/// A non-deterministic signer, like a key service, that counts its calls.
 struct Service {
     key: SigningKey,
     calls: AtomicUsize,
-    /// What must be in the store when it is called.
+    /// The row that must be in the store at the time of a call.
     durable: Option<(Arc<MemoryStore>, Key)>,
 }
 
@@ -96,6 +96,11 @@ impl Service {
 impl Signer for Service {
     fn address(&self) -> EvmAddress {
         EvmAddress::from_public_key(self.key.verifying_key())
+    }
+
+    fn public_key(&self) -> [u8; 33] {
+        let point = self.key.verifying_key().to_encoded_point(true);
+        point.as_bytes().try_into().unwrap()
     }
 
     fn deterministic(&self) -> bool {
@@ -126,13 +131,17 @@ impl Signer for Service {
     }
 }
 
-/// Claims one key's account and signs with another.
+/// Reports one key's account and signs with another key.
 struct Impostor(RawKey, RawKey);
 
 #[async_trait]
 impl Signer for Impostor {
     fn address(&self) -> EvmAddress {
         self.0.address()
+    }
+
+    fn public_key(&self) -> [u8; 33] {
+        self.0.public_key()
     }
 
     fn deterministic(&self) -> bool {
@@ -305,8 +314,8 @@ fn a_conflict_is_counted_and_raises_an_alarm() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     let log = Log::default();
-    // With one subscriber alone, the first thread to pass an event decides for all whether it is
-    // heard, and other tests pass the same events without one.
+    // With a single subscriber, the first thread that passes an event decides for all threads whether it is recorded,
+    // and other tests pass the same events without a subscriber.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt()
         .with_ansi(false)
@@ -386,28 +395,28 @@ async fn claim_with_anothers_payment_bars_no_true_claim() {
     let resting = |id, by| paid(id, by).resting_on(&base(), &tx(by), &block(u64::from(by), by));
     let journal = journal();
     journal.sign(&resting(1, 8), 1).await.unwrap();
-    // 8 serves 1 now, so that it does not serve 2.
+    // 8 serves 1 now, so it cannot serve 2.
     conflict(&journal, &resting(2, 8)).await;
-    // The true claim for 1 frees it.
+    // The true claim for 1 frees 8.
     let signed = journal.sign(&resting(1, 7), 2).await.unwrap();
     assert_eq!(signed, journal.sign(&resting(1, 8), 2).await.unwrap());
     let entry = journal.entry(&paid(1, 7).key).await.unwrap().unwrap();
     assert_eq!((entry.at, entry.facts.len()), (1, 2));
     journal.sign(&resting(1, 7), 2).await.unwrap();
     journal.sign(&resting(2, 8), 3).await.unwrap();
-    // Both stand: whichever payment is shown, each is signed again, and a third deposit is not.
+    // Both statements stand: each is signed again with either payment; a third deposit is not signed.
     for (id, by) in [(1, 8), (2, 7), (1, 7), (2, 8)] {
         journal.sign(&resting(id, by), 4).await.unwrap();
         conflict(&journal, &resting(3, by)).await;
     }
-    // A claim that shows no payment frees none.
+    // A claim without a payment frees none.
     journal.sign(&fill(1, &[1], 1), 5).await.unwrap();
     conflict(&journal, &resting(3, 7)).await;
     conflict(&journal, &resting(3, 8)).await;
 }
 
-/// A statement of an order without fees is anybody's to claim with anything that was paid for it: slivers
-/// of strangers fill their own room only.
+/// Anybody may claim an order without fees with any payments for it: tiny payments of strangers fill only the
+/// strangers' part.
 #[tokio::test]
 async fn strangers_slivers_leave_what_the_solver_paid_itself_its_room() {
     let (chain, journal) = (base(), journal());
@@ -418,14 +427,14 @@ async fn strangers_slivers_leave_what_the_solver_paid_itself_its_room() {
     };
     let own = |id, by| paid(id, by, 1).by_solver(true);
     let sign = async |statement: Statement| journal.sign(&statement, 1).await.map(drop);
-    // Another deposit is served by the slivers.
+    // The tiny payments serve another deposit.
     sign(paid(3, 50, 64)).await.unwrap();
     sign(own(1, 9)).await.unwrap();
     sign(paid(1, 50, 64)).await.unwrap();
-    // The room of strangers is full, ...
+    // The strangers' part is full, ...
     sign(paid(1, 51, 1)).await.unwrap();
     conflict(&journal, &own(2, 9)).await;
-    // ... that of the solver is not: its payment 9 is free for the deposit that it was made for.
+    // ... the solver's part is not: its payment 9 is free for its own deposit.
     sign(own(1, 8)).await.unwrap();
     sign(own(2, 9)).await.unwrap();
     let entry = journal.entry(&own(1, 8).key).await.unwrap().unwrap();
@@ -435,7 +444,7 @@ async fn strangers_slivers_leave_what_the_solver_paid_itself_its_room() {
         .map(|it| (it.payments.len(), it.own))
         .collect();
     assert_eq!((kept, entry.own), (vec![(64, false), (1, true)], true));
-    // The solver's own room has an end, too.
+    // The solver's part is limited too.
     for by in 100..200 {
         sign(own(1, by)).await.unwrap();
     }
@@ -479,7 +488,7 @@ async fn a_payment_serves_one_order() {
 #[tokio::test]
 async fn a_repeated_statement_uses_up_what_it_adds() {
     let journal = journal();
-    // Forced first, without payments; then with one, which is used up from then on.
+    // First forced, without payments; then with one, which is consumed from then on.
     let forced = journal.sign(&fill(1, &[1], 1), 1).await.unwrap();
     let paid = |order| fill(order, &[order], order).paid_by(&base(), &tx(9), 0);
     assert_eq!(journal.sign(&paid(1), 1).await.unwrap(), forced);
@@ -489,7 +498,7 @@ async fn a_repeated_statement_uses_up_what_it_adds() {
         .sign(&fill(3, &[3], 3).paid_by(&base(), &tx(9), 1), 1)
         .await
         .unwrap();
-    // What serves another statement serves no second one, and takes nothing back.
+    // A payment of another statement serves no second one, and changes nothing.
     let borrowed = fill(1, &[1], 1).paid_by(&base(), &tx(9), 1);
     assert_eq!(journal.sign(&borrowed, 1).await.unwrap(), forced);
     conflict(&journal, &paid(2)).await;
@@ -612,7 +621,7 @@ async fn a_halted_chain_signs_nothing_until_it_is_cleared() {
     );
     journal.sign(&zora, 8).await.unwrap();
 
-    // What is found after the operator looked is not cleared with what was listed.
+    // A reason found after the operator looked is not cleared with the listed ones.
     let listed = journal.halted(&base()).await.unwrap().unwrap().id();
     assert!(!journal.halt(&base(), "reorg", 6).await.unwrap());
     assert_eq!(journal.halted(&base()).await.unwrap().unwrap().id(), listed);
@@ -690,7 +699,7 @@ async fn a_foreign_signature_is_not_given_out() {
             Err(JournalError::Signer(SignError::Foreign))
         ));
     }
-    // The right signer finishes what the impostor could not.
+    // The right signer completes the entry of the impostor.
     let journal = Journal::new(store, raw());
     assert!(journal.sign(&deposit(1, 1, 1), 2).await.is_ok());
 }
@@ -777,7 +786,7 @@ async fn racing_requests_share_one_signature() {
     }
 }
 
-/// A store whose answers to commits are overtaken by what others do meanwhile.
+/// A store in which others commit before a commit's answer arrives.
 struct Overtaken(MemoryStore);
 
 #[async_trait]
@@ -830,7 +839,7 @@ async fn a_request_that_goes_away_leaves_the_signing_to_the_next() {
     assert_eq!(service.calls(), 2);
 }
 
-/// Signs all at once and returns those that were.
+/// Signs all statements concurrently and returns those that were signed.
 async fn race(store: Arc<dyn Store>, statements: Vec<Statement>) -> Vec<(Statement, Signature)> {
     let journal = Arc::new(Journal::new(store, raw()));
     let tasks = statements.into_iter().map(|statement| {
@@ -884,7 +893,7 @@ fn assert_compatible(won: &[(Statement, Signature)]) {
     }
 }
 
-/// No more statements stand on payments than there are payments.
+/// There are at most as many statements with payments as there are payments.
 fn assert_each_is_paid(won: &[(Statement, Signature)]) {
     let payment = |statement: &Statement| {
         let mut consumed = statement.consumes.iter().map(|c| c.what.clone());
@@ -932,10 +941,10 @@ proptest! {
         durable in proptest::bool::weighted(0.25),
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
-        let place = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let won = runtime.block_on(async {
             let store: Arc<dyn Store> = if durable {
-                Arc::new(SledStore::open(place.path()).unwrap())
+                Arc::new(SledStore::open(directory.path()).unwrap())
             } else {
                 Arc::new(MemoryStore::new())
             };
@@ -948,8 +957,8 @@ proptest! {
 
 #[tokio::test]
 async fn what_was_signed_outlives_the_process() {
-    let place = tempfile::tempdir().unwrap();
-    let open = || Arc::new(SledStore::open(place.path()).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Arc::new(SledStore::open(directory.path()).unwrap());
     let service = Arc::new(Service::new());
     let first = {
         let journal = Journal::new(open(), service.clone());

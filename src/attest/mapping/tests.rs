@@ -32,7 +32,7 @@ fn sign(digest: &B256) -> String {
         .to_string()
 }
 
-/// Signed by [`SIGNER`] for chain number `number`.
+/// A signature of [`SIGNER`] for chain number `number`.
 fn mapping_signature(wallet_chain: &str, number: u64) -> String {
     let message = NonceMapping {
         chain_id: wallet_chain.to_owned(),

@@ -1,4 +1,5 @@
-//! What counts in a peer's answer: a signature of its own over our digest, in our domain. Pure: no I/O, no clock.
+//! Extracts the valid signatures of a peer's answer: those of other signers over our digest, in our domain. Pure: no
+//! I/O, no clock.
 
 use std::collections::HashSet;
 
@@ -13,12 +14,12 @@ use vm::{
     },
 };
 
-/// Signatures of one answer that are looked at, at most.
+/// The most signatures of one answer that are checked.
 const MOST_SIGNATURES: usize = limits::SIGNATURES;
-/// Bytes of JSON that a signature may have, and that an answer may have beyond ours.
+/// The most bytes of JSON of a signature, and of an answer's surplus over ours.
 const ROOM: usize = 4 << 10;
 
-/// Where executions are valid, as answers spell it.
+/// The domain of executions, as answers spell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seal {
     pub domain: Domain,
@@ -28,7 +29,7 @@ pub struct Seal {
     pub contract: String,
 }
 
-/// A peer's valid signature, with domain and signer as the peer spells them.
+/// A peer's valid signature, with domain and signer in the peer's spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corroborated {
     pub chain: String,
@@ -37,7 +38,7 @@ pub struct Corroborated {
     pub signature: Signature,
 }
 
-/// The parts of an answer that are looked at, undecoded: a part that is much longer than ours is not decoded.
+/// The relevant parts of an answer, undecoded, because a part that is much longer than ours is not decoded.
 #[derive(Deserialize)]
 struct Answer<'a> {
     #[serde(borrow)]
@@ -55,11 +56,11 @@ struct Said<'a> {
     signatures: Vec<&'a RawValue>,
 }
 
-/// Collects the signatures that count, each signer once.
+/// Collects valid signatures, one per signer.
 #[derive(Debug)]
 pub struct Tally<'a> {
     digest: B256,
-    /// Idempotency key and actions as answers spell them.
+    /// Idempotency key and actions in the spelling of answers.
     message: Value,
     reference: Value,
     members: Option<&'a [EvmAddress]>,
@@ -68,8 +69,8 @@ pub struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    /// Collects signatures over `execution` in the domain of `seal`. `own` is ours and never counts again. With
-    /// `members`, only theirs count.
+    /// Collects signatures over `execution` in the domain of `seal`. `own` is our signer, which does not count again.
+    /// With `members` only their signatures count.
     pub fn new(
         execution: &Execution,
         seal: &Seal,
@@ -92,23 +93,23 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds the signatures of the answer of the `peer`-th peer, a JSON text.
+    /// Adds the signatures of an answer (a JSON text) of peer number `peer`.
     pub fn add(&mut self, peer: usize, answer: &[u8]) {
         let answer = serde_json::from_slice::<Answer<'_>>(answer).ok();
         let said = answer.map(|answer| answer.execution);
         let Some(said) = said.filter(|said| self.is_ours(said)) else {
-            tracing::warn!(peer, "a peer does not say what we say");
+            tracing::warn!(peer, "a peer answers with another execution");
             return;
         };
         for signature in said.signatures.into_iter().take(MOST_SIGNATURES) {
             match self.check(signature) {
                 Ok(corroborated) => self.found.push((peer, corroborated)),
-                Err(why) => tracing::warn!(peer, why, "a peer's signature is left out"),
+                Err(why) => tracing::warn!(peer, why, "the tally ignores a peer's signature"),
             }
         }
     }
 
-    /// How many distinct signers were found.
+    /// The number of distinct signers.
     pub fn len(&self) -> usize {
         self.found.len()
     }
@@ -118,7 +119,7 @@ impl<'a> Tally<'a> {
         self.found.is_empty()
     }
 
-    /// In the order of the peers.
+    /// The signatures in the order of the peers.
     pub fn signatures(mut self) -> Vec<Corroborated> {
         self.found.sort_by_key(|(peer, _)| *peer);
         self.found.into_iter().map(|(_, found)| found).collect()
@@ -162,14 +163,13 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// The value of a text of at most `most` bytes: a value may take a hundred times the memory of its text.
+/// Decodes a text of at most `most` bytes: a value may take a hundred times the memory of its text.
 fn read(text: &RawValue, most: usize) -> Option<Value> {
     let text = Some(text.get()).filter(|text| text.len() <= most)?;
     serde_json::from_str(text).ok()
 }
 
-/// Whether a signature object is for the same contract (in any case) on the same chain (as text) as
-/// `reference`.
+/// Whether a signature object names the same contract (in any case) on the same chain (as text) as `reference`.
 pub fn same_domain(signature: &Value, reference: &Value) -> bool {
     let contract = |of: &Value| of["oracleContract"].as_str().map(str::to_ascii_lowercase);
     let same = |a: Option<String>, b: Option<String>| a.is_some() && a == b;
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// An honest answer of these keys, spoilt by `change`.
+    /// A valid answer of these keys, modified by `change`.
     fn answer(keys: &[u8], change: impl Fn(&mut Value)) -> Value {
         let digest = execution().digest(&seal().domain);
         let signature = |byte: &u8| {

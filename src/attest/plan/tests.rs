@@ -9,7 +9,7 @@ use crate::attest::fixtures::{
 /// The refusal and the change that causes it.
 type Case = (&'static str, fn(&mut Trial));
 
-/// What the planned payment of `amount` to `recipient` of `currency` would be refused with.
+/// A planned payment of `amount` to `recipient` in `currency`.
 struct Trial {
     fixture: Fixture,
     chain: &'static str,
@@ -181,8 +181,7 @@ fn short_deposit_and_strange_payer_need_the_solvers_word() {
     assert_eq!(attestable.difference.to_string(), "-500000000000000000");
 }
 
-/// What the oracle says of a trial's payment once it is in a block, with the solver's word if the plan
-/// asks for it.
+/// The oracle's judgement of a trial's payment in a block, with the solver's signature if the plan requires it.
 fn attested(trial: &Trial, refund: bool, word: bool) -> Result<(), Refusal> {
     let mut fixture = trial.fixture.clone();
     fixture.vouched = word;
@@ -210,7 +209,7 @@ fn attested(trial: &Trial, refund: bool, word: bool) -> Result<(), Refusal> {
     }
 }
 
-/// Whatever a payer plans, the oracle says of it afterwards what the plan was told.
+/// The oracle judges a payment as its plan was judged.
 #[test]
 fn what_is_planned_is_attested_and_nothing_else() {
     let asking = |order: &mut Order| order.salt = vouched_salt([1; 16]).to_string();
@@ -219,8 +218,8 @@ fn what_is_planned_is_attested_and_nothing_else() {
         let change = |s: &mut Fixture| s.deposits[0].deposits()[0].amount = amount;
         fixture.clone().with(change)
     };
-    let scenes = [Fixture::new(), Fixture::ordering(asking)];
-    let scenes = scenes
+    let variants = [Fixture::new(), Fixture::ordering(asking)];
+    let variants = variants
         .iter()
         .flat_map(|fixture| [1, 989, 990, 1_000, 2_000].map(|n| deposited(fixture, n)));
     let senders = [fixtures::sender(), fixtures::address(TOKEN)];
@@ -230,7 +229,7 @@ fn what_is_planned_is_attested_and_nothing_else() {
         Some(fixtures::address(TOKEN)),
     ];
     let (mut paid, mut refused) = (0, 0);
-    for fixture in scenes {
+    for fixture in variants {
         for case in 0..5 * 2 * 2 * 2 * 2 * 3 {
             let (amount, rest) = ([1, 899, 900, 1_000, 1_800][case % 5], case / 5);
             let mut trial = Trial::fill(fixture.clone());
@@ -247,16 +246,16 @@ fn what_is_planned_is_attested_and_nothing_else() {
                 (trial.chain, trial.by) = (chain, by + (rest / 8 % 2) as u64);
                 let planned = trial.judge(refund);
                 let word = planned.as_ref().is_ok_and(|it| it.to_sign.is_some());
-                let told = attested(&trial, refund, word);
+                let verdict = attested(&trial, refund, word);
                 let code = |refusal: &Refusal| refusal.code();
                 assert_eq!(
                     planned.as_ref().err().map(code),
-                    told.as_ref().err().map(code),
+                    verdict.as_ref().err().map(code),
                     "{case} {refund}"
                 );
-                match told {
+                match verdict {
                     Ok(()) => paid += 1,
-                    // Not for want of a word that the solver could give.
+                    // The refusal does not come from a missing solver signature.
                     Err(_) => {
                         refused += 1;
                         assert!(attested(&trial, refund, true).is_err(), "{case} {refund}");

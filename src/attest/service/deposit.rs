@@ -13,7 +13,7 @@ use crate::attest::{
     statement::{Mode, Statement},
 };
 
-/// A deposit attestation as asked for.
+/// A request for a deposit attestation.
 #[derive(Clone, Debug)]
 pub struct DepositClaim {
     pub chain: String,
@@ -25,7 +25,7 @@ pub struct DepositClaim {
     pub hints: Option<Value>,
 }
 
-/// The deposits of a transaction; an execution if there are any.
+/// The deposits of a transaction, with an execution if there are any.
 #[derive(Clone, Debug)]
 pub struct DepositAnswer {
     pub messages: Vec<Message>,
@@ -45,7 +45,7 @@ impl Attestor {
         let asked = self.ask(question);
         let judge = |seen: &Seen<'_>| deposit::judge(seen, claim.mode);
         let found =
-            read::transactions(&wanted, &self.places, &|seen| judge(seen).map(|_| ())).await?;
+            read::transactions(&wanted, &self.permits, &|seen| judge(seen).map(|_| ())).await?;
         let [found] = &found[..] else {
             return Err(Error::Setup("one read has one answer".into()));
         };
@@ -80,9 +80,9 @@ impl Attestor {
         })
     }
 
-    /// Callers without a key may not choose fast mode where it costs others something. Where the hub takes a fee, the
-    /// recipient of the deposit pays it. And money that was minted for an order is out of its reach once a reorg
-    /// gives the deposit another block time: the account depends on that time, and the idempotency key does not.
+    /// Refuses fast mode to callers without a key where it costs others something. Where the hub takes a fee, the
+    /// deposit's recipient pays it. And money that was minted for an order is out of reach once a reorg changes the
+    /// deposit's block time: the account depends on that time, and the idempotency key does not.
     fn check_fast(&self, claim: &DepositClaim, messages: &[Message]) -> Result<(), Refusal> {
         let costs = self.hub.settings.fee_calculator.is_some();
         let mut accounts = messages.iter().map(execution::order_account);
@@ -92,8 +92,8 @@ impl Attestor {
         }
     }
 
-    /// Refuses more than the hub's rate limiter lets through. The limiter decides again when the hub mints, so a
-    /// limiter that does not answer stops nothing here.
+    /// Refuses deposits above the hub's rate limit. The limiter decides again when the hub mints, so an unreachable
+    /// limiter stops nothing here.
     async fn within_budget(&self, messages: &[Message]) -> Result<(), Error> {
         let mut totals: Vec<(&Message, Amount)> = Vec::new();
         for message in messages {

@@ -21,7 +21,7 @@ use crate::attest::{
     statement::{Outcome, Statement},
 };
 
-/// What fills and refunds have in common.
+/// The parts that claims of fills and refunds share.
 #[derive(Clone, Debug)]
 pub struct OrderClaim {
     pub order: Order,
@@ -29,22 +29,22 @@ pub struct OrderClaim {
     pub inputs: Vec<InputClaim>,
     /// The solver's signature for this claim: see [`backing::vouched`].
     pub solver_signature: Option<String>,
-    /// Whether the payments are not judged, because the caller is trusted.
+    /// Skips the judgement of payments, for trusted callers.
     pub force: bool,
 }
 
-/// Where one input of an order was paid.
+/// The deposit of one input of an order.
 #[derive(Clone, Debug)]
 pub struct InputClaim {
     pub input: Input,
     pub transaction: String,
-    /// Only looked at when forced; else the input's own chain.
+    /// Read only when forced; else it is the input's own chain.
     pub chain: Option<String>,
     /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
 
-/// An order that was filled.
+/// A claim that an order was filled.
 #[derive(Clone, Debug)]
 pub struct FillClaim {
     pub order: OrderClaim,
@@ -53,7 +53,7 @@ pub struct FillClaim {
     pub hints: Option<Value>,
 }
 
-/// An order that was refunded.
+/// A claim that an order was refunded.
 #[derive(Clone, Debug)]
 pub struct RefundClaim {
     pub order: OrderClaim,
@@ -62,14 +62,14 @@ pub struct RefundClaim {
     pub hints: Option<Value>,
 }
 
-/// Where one input of an order was given back.
+/// The refund of one input of an order.
 #[derive(Clone, Debug)]
 pub struct RefundPayment {
     pub refund: Refund,
     pub transaction: String,
 }
 
-/// How an order ended.
+/// The answer to a claim about an order.
 #[derive(Clone, Debug)]
 pub struct OutcomeAnswer {
     pub order_id: B256,
@@ -77,7 +77,7 @@ pub struct OutcomeAnswer {
     pub attested: Attested,
 }
 
-/// An order that was judged and remains to be signed.
+/// A judged order, to be signed.
 struct Judged {
     funded: Vec<Message>,
     served: Vec<Served>,
@@ -102,7 +102,7 @@ impl Attestor {
             wanted.push(self.wanted(chain, &claim.transaction, hints, path)?);
         }
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, &self.places, read::SETTLED).await?;
+        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
         let paid = |backing: &Backing<'_>| {
             let paid = found.get(inputs).ok_or(Refusal::NoActions)?;
             fill::judge(&terms, backing, &paid.seen())
@@ -125,20 +125,20 @@ impl Attestor {
         let mut wanted = self.inputs(of, &terms)?;
         let inputs = wanted.len();
         let refunds: Vec<Refund> = claim.refunds.iter().map(|r| r.refund.clone()).collect();
-        let mut places = vec![None; refunds.len()];
+        let mut positions = vec![None; refunds.len()];
         if !of.force {
             for (at, option) in refund::chosen(&terms, &refunds)? {
                 let (text, hints) = (&claim.refunds[at].transaction, claim.hints.as_ref());
                 let path = format!("body/refunds/{at}/transactionId");
-                places[at] = Some(wanted.len());
+                positions[at] = Some(wanted.len());
                 wanted.push(self.wanted(&option.chain, text, hints, &path)?);
             }
         }
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, &self.places, read::SETTLED).await?;
+        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
         let paid = |backing: &Backing<'_>| {
             let seen = |at: &Option<usize>| at.map(|at| found[at].seen());
-            let seen: Vec<Option<Seen<'_>>> = places.iter().map(seen).collect();
+            let seen: Vec<Option<Seen<'_>>> = positions.iter().map(seen).collect();
             refund::judge(&terms, &refunds, backing, &seen)
         };
         let judged = aside(is_long(&found), || {
@@ -183,7 +183,7 @@ impl Attestor {
         })
     }
 
-    /// The order, parsed and checked as far as no chain is needed.
+    /// Parses the order and makes the checks that need no chain.
     fn terms(&self, outcome: Outcome, claim: &OrderClaim) -> Result<Terms, Error> {
         let inputs: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
         if !claim.force {
@@ -198,7 +198,7 @@ impl Attestor {
         if let Some(index) = (0..terms.inputs.len()).find(|index| !named(*index)) {
             return Err(Refusal::MissingInput(index).into());
         }
-        // Texts that are no ids are refused later, with the deposits that exist.
+        // The judges refuse texts that are no ids later, and name the deposits that exist.
         if let Some(ids) = named_ids(&terms, &inputs) {
             let signature = claim.solver_signature.as_deref();
             backing::check_word(outcome, &terms, &ids, signature)?;
@@ -266,7 +266,7 @@ impl Attestor {
     }
 }
 
-/// The onchain ids that a claim names, in the order of the order's inputs; `None` where one is not an id.
+/// The onchain ids of a claim, in the order of the order's inputs; `None` where one is not an id.
 fn named_ids(terms: &Terms, inputs: &[Input]) -> Option<Vec<B256>> {
     let of = |index| inputs.iter().find(|input| input.index == index);
     let ids = (0..terms.inputs.len()).map(|index| of(index)?.onchain_id.parse().ok());

@@ -1,4 +1,4 @@
-//! Deposits that go back to their depositors through the hub (guide: protocol 7.6).
+//! Deposits that return to their depositors through the hub (guide: protocol 7.6).
 
 use serde_json::Value;
 use vm::{
@@ -22,20 +22,20 @@ use crate::{
     store::rows::claim::{self, Claim, Stage},
 };
 
-/// A deposit that its depositor wants back.
+/// A request to return a deposit to its depositor.
 #[derive(Clone, Debug)]
 pub struct RecoverClaim {
     pub chain: String,
     pub transaction: String,
     pub onchain_id: String,
-    /// The order that the deposit names, and the solver's signature of it.
+    /// The order that the deposit names, and its solver's signature.
     pub order: Option<(Order, String)>,
     /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
 
 impl Attestor {
-    /// Attests that a deposit goes back from its order's account to its depositor's.
+    /// Attests that a deposit moves from its order's account back to its depositor's.
     pub async fn recover(
         &self,
         claim: &RecoverClaim,
@@ -45,10 +45,10 @@ impl Attestor {
         let path = "body/transactionId";
         let wanted = [self.wanted(&claim.chain, &claim.transaction, hints, path)?];
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, &self.places, read::SETTLED).await?;
+        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
         let seen: Vec<_> = found.iter().map(read::Found::seen).collect();
         let seen = seen.first().ok_or(Refusal::NoDeposit)?;
-        // Other deposits of the same transaction do not matter to this one.
+        // Other deposits of the transaction do not affect this one.
         let listed = aside(is_long(&found), || deposit::each(seen))?;
         let (message, order) = recover::named(&listed, &claim.onchain_id)?;
         let execution = execution::recovered(message)?;
@@ -69,8 +69,8 @@ impl Attestor {
     }
 
     /// Refuses a deposit that the hub had not minted at `block`: deposits of one depositor for one order in one block
-    /// share their account, which may hold another's money. Where the hub does not say, a deposit passes that can
-    /// still be minted.
+    /// share an account, which may hold the others' money. Where the hub gives no answer, the check passes for a
+    /// deposit that can still be minted.
     async fn check_minted(
         &self,
         message: &Message,
@@ -89,14 +89,14 @@ impl Attestor {
                 if !recover::is_mintable(receipt, message) {
                     return Err(error.into());
                 }
-                tracing::warn!(%error, "the hub does not say what it has minted");
+                tracing::warn!(%error, "the hub does not answer whether it minted a deposit");
                 Ok(())
             }
         }
     }
 
-    /// Refuses a deposit from which the order's solver may still be paid: a young deposit needs its order, and one
-    /// that a claim can name needs the solver's statement at the hub.
+    /// Refuses a deposit that may still pay the order's solver: a young deposit needs its order, and a claimable one
+    /// needs the solver's statement at the hub.
     async fn check_entitled(
         &self,
         claim: &RecoverClaim,
@@ -122,7 +122,7 @@ impl Attestor {
         Err(Refusal::NotGivenUp.into())
     }
 
-    /// Whether the order's solver has said at the hub that it neither filled nor refunded it.
+    /// Whether the order's solver has stated at the hub that it neither filled nor refunded the order.
     async fn is_given_up(&self, given: &Order, order: B256) -> Result<bool, Error> {
         let user = self.solver(given)?;
         let entry = mapping::no_fill_or_refund(&user.to_checksum(None), &order.to_string());
@@ -130,8 +130,8 @@ impl Attestor {
         Ok(self.hub.is_mapped(entry.user, entry.id).await?)
     }
 
-    /// Refuses a deposit that this daemon's own solver has paid for, or may still pay for: its claims say what it has
-    /// begun before anything is sent. Where they cannot be read, nothing is signed.
+    /// Refuses a deposit for which this daemon's own solver has paid, or may still pay: the solver records its claim
+    /// before it sends anything. Signs nothing when the claims cannot be read.
     async fn check_unpaid(&self, message: &Message, order: B256) -> Result<(), Error> {
         let unsure = |why: String| Error::Journal(JournalError::Unsure(why));
         let known = self.requests.by_order(&order).await;

@@ -1,4 +1,4 @@
-//! The whole service over scripted chains: what is read, signed, refused and remembered.
+//! The whole service over scripted chains: what it reads, signs, refuses and records.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -39,7 +39,7 @@ mod recover;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
-/// A chain that answers what it is told to.
+/// A chain with scripted answers.
 struct Script {
     head: Mutex<Head>,
     fresh: Mutex<Head>,
@@ -47,18 +47,18 @@ struct Script {
     canonical: Mutex<bool>,
     status: Mutex<WithdrawalStatus>,
     balance: Mutex<U256>,
-    /// What is held at the tip, where it is not the balance.
+    /// The balance at the tip, where it differs.
     spent: Mutex<Option<U256>>,
-    /// What the allocator recorded, by payload id.
+    /// The allocator's withdrawals by payload id.
     payloads: Mutex<HashMap<B256, Bytes>>,
     /// Whether the generic mapping has an entry.
     mapped: Mutex<bool>,
-    /// The keys that the oracle contract has acted on; `None` where it does not say.
+    /// The keys that the oracle contract has executed; `None` makes it fail.
     executed: Mutex<Option<HashSet<B256>>>,
     settled: Mutex<Option<Block>>,
     broken: Mutex<Option<ReadError>>,
     reads: AtomicUsize,
-    /// The calldata of every view that was answered.
+    /// The data of every answered call.
     asked: Mutex<Vec<Bytes>>,
 }
 
@@ -182,10 +182,10 @@ struct World {
 }
 
 fn world() -> World {
-    over(Arc::new(MemoryStore::new()))
+    world_on(Arc::new(MemoryStore::new()))
 }
 
-fn over(store: Arc<dyn Store>) -> World {
+fn world_on(store: Arc<dyn Store>) -> World {
     let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let (ethereum, base, hub, aurora) =
         (Script::new(), Script::new(), Script::new(), Script::new());
@@ -223,7 +223,7 @@ fn over(store: Arc<dyn Store>) -> World {
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
         tolerance: Tolerance::default(),
         bound_nonces: false,
-        places: Default::default(),
+        permits: Default::default(),
         clock: || 1_700_000_000,
     };
     World {
@@ -236,7 +236,7 @@ fn over(store: Arc<dyn Store>) -> World {
 }
 
 impl World {
-    /// Puts what happened in the fixture on the chains.
+    /// Puts the fixture's transactions on the chains.
     fn playing(self, fixture: &Fixture) -> Self {
         fixture
             .deposits
@@ -250,20 +250,20 @@ impl World {
         self
     }
 
-    /// The hub has minted the deposits of a transaction.
+    /// Records the deposits of a transaction as minted by the hub.
     fn mint(&self, read: &Read) {
         let key = id::deterministic(&[read.spec.id.as_str(), &read.tx.text]);
         let mut executed = self.hub.executed.lock().unwrap();
         executed.get_or_insert_default().insert(key);
     }
 
-    /// The allocator has recorded what the claim shows, for the claim's request.
+    /// Records the claim's withdrawal at the allocator, for the claim's request.
     fn allocating(self, claim: &WithdrawalClaim) -> Self {
         self.record(claim, &claim.withdrawal);
         self
     }
 
-    /// The allocator has recorded `withdrawal` for the claim's request.
+    /// Records `withdrawal` at the allocator, for the claim's request.
     fn record(&self, claim: &WithdrawalClaim, withdrawal: &str) {
         let payload: Bytes = withdrawal.parse().unwrap();
         let id = payload_id(claim);
@@ -279,7 +279,7 @@ impl World {
     }
 }
 
-/// An order that owes somebody a fee once it is filled.
+/// Gives the order a fee.
 fn with_fee(order: &mut vm::protocol::order::Order) {
     order.fees.push(vm::protocol::order::Fee {
         recipient_chain_id: "base".into(),
@@ -342,7 +342,7 @@ fn deposit_claim(read: &Read) -> DepositClaim {
     }
 }
 
-/// What an error is, in a word.
+/// The kind of an error in one word.
 fn word<T>(result: Result<T, Error>) -> &'static str {
     match result {
         Ok(_) => "OK",
@@ -438,8 +438,8 @@ async fn deposit_in_another_block_halts_and_is_signed_anew_only_after_that_is_cl
     assert_ne!(first.attested, second.attested);
 }
 
-/// The world of `fixture`, whose `ethereum` attests small native deposits after 2 blocks; the head is
-/// 5 blocks above the deposit.
+/// The world of `fixture`, whose `ethereum` attests small native deposits after 2 blocks; the head is 5 blocks above
+/// the deposit.
 fn fast_world(fixture: &Fixture) -> World {
     let mut world = world().playing(fixture);
     let mut spec = fixtures::spec("ethereum");
@@ -456,7 +456,7 @@ fn fast_world(fixture: &Fixture) -> World {
     world
 }
 
-/// With a key.
+/// A fast claim of a caller with a key.
 fn fast_claim(read: &Read) -> DepositClaim {
     DepositClaim {
         mode: Mode::Fast,
@@ -467,7 +467,7 @@ fn fast_claim(read: &Read) -> DepositClaim {
 
 #[tokio::test]
 async fn fast_deposit_that_is_reorged_is_signed_anew_and_halts_only_what_was_final() {
-    // From which head it was signed first, and what becomes of it in another block.
+    // The head of the first signature, and the result for another block.
     for (head, wanted) in [(15, "OK"), (20, "journal")] {
         let mut fixture = Fixture::new();
         let world = fast_world(&fixture);
@@ -494,7 +494,7 @@ async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
     let mut world = fast_world(&fixture);
     let mut claim = fast_claim(&fixture.deposits[0]);
     claim.keyed = false;
-    // Nobody loses where there is no fee, and no order.
+    // Without a fee and without an order, fast mode costs nobody anything.
     assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
     world.oracle.hub.settings.fee_calculator = Some(EvmAddress::repeat_byte(2));
     let refused = word(world.oracle.deposit(&claim, None).await);
@@ -508,8 +508,8 @@ async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
     assert_eq!(word(keyed.oracle.deposit(&claim, None).await), "OK");
 }
 
-/// A stranger has a deposit minted fast, and a reorg gives it another block time: another account of its order,
-/// and the same key, under which the hub acts once.
+/// A stranger has a deposit minted fast, and a reorg gives it another block time: its order's account changes, but
+/// the idempotency key, under which the hub acts once, does not.
 #[tokio::test]
 async fn fast_mode_for_an_order_is_chosen_with_a_key_only() {
     let mut fixture = Fixture::new();
@@ -522,7 +522,7 @@ async fn fast_mode_for_an_order_is_chosen_with_a_key_only() {
     let refused = async |world: &World| word(world.oracle.deposit(&stranger, None).await);
     assert_eq!(refused(&world).await, "FAST_MODE_NOT_ALLOWED");
     let early = world.oracle.deposit(&keyed, None).await.unwrap();
-    // One deposit with an order among others is enough.
+    // One deposit with an order is enough.
     let mixed = fixture.clone().with(|fixture| {
         let deposits = fixture.deposits[0].deposits();
         let mut plain = deposits[0].clone();
@@ -531,7 +531,7 @@ async fn fast_mode_for_an_order_is_chosen_with_a_key_only() {
     });
     let mixed = fast_world(&mixed);
     assert_eq!(refused(&mixed).await, "FAST_MODE_NOT_ALLOWED");
-    // What a key may choose, and what becomes of it.
+    // A caller with a key may choose fast mode; then a reorg.
     fixture.deposits[0].receipt().block.hash = B256::repeat_byte(9);
     fixture.deposits[0].receipt().block.time -= 1;
     let elsewhere = fast_world(&fixture);
@@ -556,7 +556,7 @@ async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
     let world = fast_world(&fixture);
     let claim = fast_claim(&fixture.deposits[0]);
     let mut answers = Vec::new();
-    // No, yes, and something that is no boolean.
+    // False, true, and a word that is no boolean.
     for word_ in [0, 1, 2] {
         *world.hub.balance.lock().unwrap() = U256::from(word_);
         answers.push(word(world.oracle.deposit(&claim, None).await));
@@ -571,7 +571,7 @@ async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
     assert_eq!(word(early), "TRANSACTION_NOT_FINALIZED");
     world.ethereum.fresh.lock().unwrap().block.number = 20;
     assert_eq!(word(world.oracle.deposit(&slow, None).await), "OK");
-    // Both deposits of one currency are asked about as one amount.
+    // One question covers both deposits of one currency.
     let asked = world.hub.asked.lock().unwrap();
     assert_eq!(asked.len(), 3);
     let amount = U256::from(2000).to_be_bytes::<32>();
@@ -580,7 +580,7 @@ async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
 
 #[tokio::test]
 async fn order_ends_once_as_fill_or_as_refund() {
-    // With a fee the two move different things.
+    // With a fee, fill and refund move different amounts.
     let fixture = Fixture::ordering(with_fee);
     let one = world().playing(&fixture);
     assert_eq!(word(one.fill(&fixture).await), "OK");
@@ -607,7 +607,7 @@ async fn fill_and_refund_that_move_the_same_are_one_statement() {
     assert_eq!(filled.attested, refunded.attested);
 }
 
-/// The same order deposited once more, in a transaction of its own.
+/// The same order deposited again, in a transaction of its own.
 async fn deposited_again(world: &World, fixture: &Fixture, amount: u64) -> Fixture {
     deposited_as(world, fixture, (0x77, amount)).await
 }
@@ -634,7 +634,7 @@ async fn dust_claimed_first_bars_no_true_claim() {
     assert_eq!(word(world.fill(&dust).await), "SOLVER_SIGNATURE_REQUIRED");
 }
 
-/// The solver fills one deposit and gives the other back; a stranger claims them crosswise.
+/// The solver fills one deposit and refunds the other; a stranger claims them crosswise.
 #[tokio::test]
 async fn deposits_claimed_crosswise_bar_no_true_claim() {
     let fixture = Fixture::new();
@@ -657,7 +657,7 @@ async fn one_order_of_two_deposits_is_paid_once() {
     let fixture = Fixture::new();
     let world = world().playing(&fixture);
     assert_eq!(word(world.fill(&fixture).await), "OK");
-    // The user deposited twice for one order; the solver shows its one payment again.
+    // The user deposited twice for one order; the solver shows its one payment for both.
     let mut again = fixture.clone();
     again.deposits[0].tx = fixtures::tx(0x77);
     world.ethereum.put(&again.deposits[0]);
@@ -698,7 +698,7 @@ async fn one_payment_of_two_orders_serves_one() {
     let claim = deposit_claim(&other.deposits[0]);
     let deposit = world.oracle.deposit(&claim, None).await.unwrap();
     other.inputs[0].onchain_id = deposit.messages[0].onchain_id.to_string();
-    // The transaction names the first order only, then both, then the second only.
+    // The transaction names only the first order, then both, then only the second.
     assert_eq!(word(world.fill(&other).await), "ORDER_NOT_REFERENCED");
     let (first, second) = (fixture.id().to_string(), other.id().to_string());
     other.fill.receipt().references = vec![first.into(), second.clone().into()];
@@ -755,7 +755,7 @@ async fn forced_claim_moves_nothing_but_what_was_deposited_for_it() {
         .clone()
         .with(|s| s.deposits[0].deposits()[0].amount = U256::from(9));
     assert_eq!(forcing(&uncovered, |_| {}).await, "FEES_NOT_COVERED");
-    // Two that cover the fees together are none that does.
+    // Two deposits that cover the fees only together do not count.
     let parts = fixture.clone().with(|s| {
         let deposits = s.deposits[0].deposits();
         deposits[0].amount = U256::from(9);
@@ -889,7 +889,7 @@ async fn transactions_named_twice_are_read_once() {
     assert_eq!(world.ethereum.reads.load(SeqCst) - before, 1);
 }
 
-/// The encoding of a payment of 500 that may be made until `expiration`.
+/// The encoding of a payment of 500 before `expiration`.
 fn encoded(change: impl FnOnce(&mut serde_json::Value)) -> String {
     let call = json!({"to": RECIPIENT, "data": "0x", "value": "500", "allowFailure": false});
     let mut withdrawal = json!({"calls": [call], "nonce": "3", "expiration": 1_800_000_000});
@@ -957,7 +957,7 @@ async fn withdrawal_is_burned_once_whatever_transaction_is_named() {
     let second = world.oracle.withdrawal(&claim, None).await.unwrap();
     assert!(first.attested.is_some());
     assert_eq!(first.attested, second.attested);
-    // Another oracle, which was asked the other way round, reaches the same key.
+    // An oracle that was asked in the reverse order gets the same key.
     let elsewhere = self::world().allocating(&claim);
     *elsewhere.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
     let unnamed = elsewhere.oracle.withdrawal(&claim, None).await.unwrap();
@@ -967,7 +967,7 @@ async fn withdrawal_is_burned_once_whatever_transaction_is_named() {
         word(world.oracle.withdrawal(&claim, None).await),
         "conflict"
     );
-    // Another owner cannot have what was burned for this one, even if the allocator recorded it.
+    // Another owner does not get the burned money, even if the allocator recorded the withdrawal.
     *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
     claim.address.nonce = "10".into();
     let other = world.oracle.withdrawal(&claim, None).await.unwrap();
@@ -988,7 +988,7 @@ async fn withdrawal_that_the_allocator_did_not_record_ends_nothing() {
         let answer = world.oracle.withdrawal(&claim, None).await.unwrap();
         assert_eq!(answer.status, WithdrawalStatus::Pending);
         assert!(answer.attested.is_none());
-        // Recorded, but not the one that is shown: made up to be expired.
+        // The recorded withdrawal differs from the claimed one, which is invented so that it has expired.
         world.record(&claim, &encoded(|w| w["expiration"] = json!(1_800_000_001)));
         let other = world.oracle.withdrawal(&claim, None).await;
         assert_eq!(word(other), "WITHDRAWAL_MISMATCH");
@@ -1050,7 +1050,7 @@ async fn withdrawal_is_void_when_a_block_that_it_was_judged_at_is_gone() {
     }
 }
 
-/// A store whose readers are overtaken: between a look and what it leads to, others act.
+/// A store in which others act between a read and the commit that depends on it.
 struct Slow(MemoryStore);
 
 #[async_trait]
@@ -1077,7 +1077,7 @@ impl Store for Slow {
 #[tokio::test]
 async fn requests_that_race_get_the_first_execution() {
     let mut claim = withdrawal_claim();
-    let world = over(Arc::new(Slow(MemoryStore::new()))).allocating(&claim);
+    let world = world_on(Arc::new(Slow(MemoryStore::new()))).allocating(&claim);
     let id = world.oracle.withdrawal(&claim, None).await.unwrap().id;
     *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
     let mut claims = vec![claim.clone()];
@@ -1145,7 +1145,7 @@ async fn withdrawal_must_be_what_its_address_request_says() {
     assert_eq!(unknown, "CHAIN_NOT_AVAILABLE");
 }
 
-/// The withdrawer's word over `amount`.
+/// An initiation with the withdrawer's signature over `amount`.
 fn initiation_claim(amount: u64) -> InitiationClaim {
     initiation_of(amount, U256::from(9))
 }
@@ -1196,7 +1196,7 @@ async fn initiation_needs_the_withdrawers_word_and_balance() {
     );
     let more = world.oracle.initiation(&initiation_claim(501), None).await;
     assert_eq!(word(more), "BALANCE_INSUFFICIENT");
-    // What is not final yet, or was spent since, is not there.
+    // A balance that is not final yet, or was spent since, does not count.
     let again = async || word(world.oracle.initiation(&initiation_claim(500), None).await);
     *world.hub.settled.lock().unwrap() = None;
     assert_eq!(again().await, "BALANCE_INSUFFICIENT");
@@ -1208,16 +1208,16 @@ async fn initiation_needs_the_withdrawers_word_and_balance() {
     let relay = vm::ChainId::new("relay");
     let watched = world.oracle.journal.watched(&relay, None, 9).await.unwrap();
     assert_eq!(watched[0].block, fixtures::block(10));
-    // The same nonce moves one amount.
+    // One withdrawal nonce moves one amount.
     let less = world.oracle.initiation(&initiation_claim(400), None).await;
     assert_eq!(word(less), "conflict");
-    let told = world
+    let answer = world
         .oracle
         .initiated(&initiation_claim(500))
         .await
         .unwrap();
-    assert!(told.proof.starts_with(&format!("{:#x}", told.address)));
-    assert_eq!(told.proof.len(), 2 + 2 * (20 + 32 + 32));
+    assert!(answer.proof.starts_with(&format!("{:#x}", answer.address)));
+    assert_eq!(answer.proof.len(), 2 + 2 * (20 + 32 + 32));
     let more = world.oracle.initiated(&initiation_claim(501)).await;
     assert_eq!(word(more), "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT");
 }
@@ -1232,8 +1232,8 @@ async fn additional_addresses_compare_by_bytes() {
     assert_eq!(word(world().oracle.withdrawal(&claim, None).await), "OK");
 }
 
-/// Whoever sees a withdrawer's signature uses it for a withdrawal of the same amount to himself, or in
-/// another currency, or on another chain.
+/// An attacker reuses a withdrawer's signature for a withdrawal of the same amount to itself, in another currency, or
+/// on another chain.
 #[tokio::test]
 async fn a_withdrawers_signature_serves_the_withdrawal_that_its_nonce_commits_to() {
     let bound = |settlement: &str| {
@@ -1268,7 +1268,7 @@ async fn a_withdrawers_signature_serves_the_withdrawal_that_its_nonce_commits_to
         *world.hub.balance.lock().unwrap() = U256::from(500);
         world
     };
-    // Where nothing real is at stake nonces are anybody's choice.
+    // In environments without real money any withdrawal nonce is accepted.
     for change in uses {
         let free = world_of(false);
         assert_eq!(
@@ -1288,7 +1288,7 @@ async fn a_withdrawers_signature_serves_the_withdrawal_that_its_nonce_commits_to
         ask(initiation_of(500, nonce ^ U256::from(1))).await,
         unbound
     );
-    // Its first half commits, too.
+    // The first half of the nonce is committed to as well.
     assert_eq!(
         ask(initiation_of(500, nonce ^ (U256::from(1) << 128))).await,
         unbound
@@ -1296,7 +1296,7 @@ async fn a_withdrawers_signature_serves_the_withdrawal_that_its_nonce_commits_to
     assert_eq!(ask(initiation_of(500, nonce)).await, "OK");
 }
 
-/// 64 transactions of a claim that its solver did not make are not worth a read.
+/// The service does not read the 64 transactions of a claim that the solver did not sign.
 #[tokio::test]
 async fn what_lacks_its_solvers_word_is_refused_before_anything_is_read() {
     let ours = "0xb7064203155a802ad4966746909a304700000000000000000000000000000001";

@@ -1,4 +1,4 @@
-//! Withdrawals: what the hub holds for them, and how they ended (guide: protocol 8.5).
+//! Withdrawals: the hub's balance for them, and how they ended (guide: protocol 8.5).
 
 use serde_json::Value;
 use vm::{
@@ -16,7 +16,7 @@ use crate::attest::{
     withdrawal::{self, AddressRequest, Owned, Withdrawal},
 };
 
-/// For whom and for what a withdrawal address is made, as a caller writes it.
+/// The owner and purpose of a withdrawal address, as the caller wrote them.
 #[derive(Clone, Debug)]
 pub struct AddressClaim {
     pub chain: String,
@@ -27,11 +27,11 @@ pub struct AddressClaim {
     pub nonce: String,
 }
 
-/// How a withdrawal ended.
+/// A claim about how a withdrawal ended.
 #[derive(Clone, Debug)]
 pub struct WithdrawalClaim {
     pub chain: String,
-    /// The family's encoding, hex.
+    /// The family's encoding in hex.
     pub withdrawal: String,
     pub transaction: Option<String>,
     pub address: AddressClaim,
@@ -39,18 +39,18 @@ pub struct WithdrawalClaim {
     pub hints: Option<Value>,
 }
 
-/// See [`WithdrawalClaim`].
+/// The answer to a [`WithdrawalClaim`].
 #[derive(Clone, Debug)]
 pub struct WithdrawalAnswer {
     pub id: B256,
-    /// As the chains file spells it.
+    /// The depository in the chains file's spelling.
     pub depository: String,
     pub status: WithdrawalStatus,
     /// `None` while the withdrawal is pending.
     pub attested: Option<Attested>,
 }
 
-/// A request to set money apart for a withdrawal.
+/// A request to set a balance apart for a withdrawal.
 #[derive(Clone, Debug)]
 pub struct InitiationClaim {
     /// The hub's name.
@@ -61,14 +61,14 @@ pub struct InitiationClaim {
     pub signature: String,
 }
 
-/// Money is to be set apart.
+/// The attestation that sets a balance apart.
 #[derive(Clone, Debug)]
 pub struct InitiationAnswer {
     pub address: EvmAddress,
     pub attested: Attested,
 }
 
-/// Money has been set apart.
+/// A balance that has been set apart.
 #[derive(Clone, Debug)]
 pub struct InitiatedAnswer {
     pub address: EvmAddress,
@@ -76,7 +76,7 @@ pub struct InitiatedAnswer {
     pub proof: String,
 }
 
-/// A withdrawal that a caller wants to know about.
+/// The withdrawal that a caller asks about.
 struct Sought<'a> {
     chain: &'a Chain,
     state: &'a dyn StateReader,
@@ -86,16 +86,16 @@ struct Sought<'a> {
     withdrawal: &'a Withdrawal,
 }
 
-/// What the chain shows of it, from one head.
+/// What the chain shows of a withdrawal, from one head.
 struct Sight {
     head: Head,
     status: WithdrawalStatus,
-    /// The final block as of which the status is; without one, everything is pending.
+    /// The final block of the status; without one the withdrawal is pending.
     block: Option<Block>,
     found: Option<Transaction>,
 }
 
-/// What is true about it, and the blocks that show it.
+/// The status of a withdrawal, with the blocks that show it.
 struct Standing {
     status: WithdrawalStatus,
     grounds: Vec<(ChainId, Block)>,
@@ -103,7 +103,7 @@ struct Standing {
 }
 
 impl Attestor {
-    /// Attests how a withdrawal ended, if it did.
+    /// Attests how a withdrawal ended; signs nothing while it is pending.
     pub async fn withdrawal(
         &self,
         claim: &WithdrawalClaim,
@@ -146,14 +146,14 @@ impl Attestor {
         Ok(answer)
     }
 
-    /// Attests that money is to be set apart for a withdrawal, on the withdrawer's signature.
+    /// Attests that a balance is set apart for a withdrawal; requires the withdrawer's signature.
     pub async fn initiation(
         &self,
         claim: &InitiationClaim,
         question: Option<&Question>,
     ) -> Result<InitiationAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
-        // Peers, and everybody who sees the request, also see the signature.
+        // Peers, and everybody who sees the request, see the signature too.
         if self.bound_nonces {
             owned.check_bound()?;
         }
@@ -173,7 +173,7 @@ impl Attestor {
         })
     }
 
-    /// Reads what is at a withdrawal address. Signs nothing.
+    /// Reads the balance of a withdrawal address. Signs nothing.
     pub async fn initiated(&self, claim: &InitiationClaim) -> Result<InitiatedAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
         let held = self.hub.holds(owned.address, owned.token, amount).await?;
@@ -185,7 +185,7 @@ impl Attestor {
     }
 
     fn initiated_by(&self, claim: &InitiationClaim) -> Result<(Owned, vm::Amount), Error> {
-        // Another name for the hub would give the same withdrawal another idempotency key.
+        // Another name of the hub would give the same withdrawal another idempotency key.
         if claim.settlement != self.hub.settings.id {
             return Err(Refusal::ChainNotAvailable((&claim.settlement).into()).into());
         }
@@ -218,7 +218,7 @@ impl Attestor {
         })?)
     }
 
-    /// What is true about a withdrawal that the allocator has recorded; everything else is pending.
+    /// The status of a withdrawal that the allocator has recorded; every other one is pending.
     async fn standing(&self, sought: &Sought<'_>) -> Result<Standing, Error> {
         let allocator = self.hub.allocator();
         let allocator = allocator.map_err(|why| Error::NoAllocator(why.to_owned()))?;
@@ -243,8 +243,8 @@ impl Attestor {
         Ok(standing)
     }
 
-    /// What is to be signed about a withdrawal; `None` while it is pending. The answer does not depend on whether the
-    /// caller names a transaction.
+    /// What to sign about a withdrawal; `None` while it is pending. The result does not depend on whether the caller
+    /// names a transaction.
     fn verdict(&self, sought: &Sought<'_>, standing: &Standing) -> Option<(Execution, Statement)> {
         let (id, withdrawal) = (&sought.chain.spec.id, sought.withdrawal);
         let escrow = sought.owned.escrow(withdrawal.amount);
@@ -266,7 +266,7 @@ impl Attestor {
 }
 
 impl Sought<'_> {
-    /// A pending withdrawal is looked at once more, from a newer head.
+    /// Reads the withdrawal's status; reads a pending one once more, from a newer head.
     async fn look(&self) -> Result<Sight, ReadError> {
         let reader = &self.chain.reader;
         let sight = self.seen_from(reader.head().await?).await?;
@@ -306,7 +306,7 @@ impl Sought<'_> {
         })
     }
 
-    /// The named transaction of a withdrawal that ended, which must itself show its execution.
+    /// The transaction that the caller names for an ended withdrawal; it must show the execution.
     fn shown(&self, sight: &Sight) -> Result<Option<(TxRef, Block)>, Refusal> {
         let ended = sight.status != WithdrawalStatus::Pending;
         let (Some(transaction), Some(found), true) = (self.transaction, &sight.found, ended) else {

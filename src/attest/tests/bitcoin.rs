@@ -1,4 +1,4 @@
-//! Refunds on a chain without senders: whose money it is is told from what a transaction spends.
+//! Refunds on a chain without senders: the spent outputs show whose money it is.
 
 use serde_json::{Value, json};
 use vm::{
@@ -19,15 +19,15 @@ const USER: &str = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
 const STRANGER: &str = "bc1qs34tc3mtzq4w9s2ea7klr2jmxm8p78rsdjzvl0";
 const SOMEBODY: &str = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT";
 const DEPOSITORY: &str = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
-/// What the order's refund is at least: 900 satoshis.
+/// The order's minimum refund: 900 satoshis.
 const WHOLE: f64 = 9e-6;
 
 fn bitcoin() -> &'static vm::Family {
     fixtures::families("bitcoin").unwrap()
 }
 
-/// An order that is given back on Bitcoin, and what `payers` sent there: all of it to its user, the rest to the first
-/// of themselves, with its id beside it. Nobody shows a signature.
+/// An order that is refunded on Bitcoin by `payers`: the refund to its user, the change to the first payer, with the
+/// order's id. No input shows a signature.
 fn paid_by(payers: &[&str]) -> Fixture {
     let mut fixture = Fixture::ordering(|order| {
         let refund = &mut order.inputs[0].refunds[0];
@@ -69,14 +69,14 @@ fn paid_by(payers: &[&str]) -> Fixture {
 #[test]
 fn nobodys_bitcoin_refunds_for_the_solver_without_its_word() {
     let vouched = |payers: &[&str]| refunded(&paid_by(payers).with(|s| s.vouched = true));
-    // Whoever pays it, and the user himself: without its word nothing of it is the solver's.
+    // Strangers, and the user: without the solver's signature no payment is the solver's.
     for payers in [&[STRANGER][..], &[SOMEBODY], &[USER]] {
         let unvouched = paid_by(payers);
         assert_eq!(refunded(&unvouched), "REFUND_INSUFFICIENT", "{payers:?}");
     }
     assert_eq!(vouched(&[STRANGER]), "OK");
     assert_eq!(vouched(&[STRANGER, STRANGER]), "OK");
-    // Its word makes no payment of what comes back to who paid, of a withdrawal, or of several owners' money.
+    // The solver's signature does not make a payment of change, of a withdrawal, or of several owners' money.
     for payers in [
         &[USER][..],
         &[DEPOSITORY],

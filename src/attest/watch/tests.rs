@@ -103,7 +103,7 @@ async fn early_fact_that_goes_voids_its_statement_and_halts_nothing() {
     let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
     assert_eq!(watcher.look(900).await.unwrap().missing, 0);
     script.fork(95, 7);
-    // However deep the new chain is by then.
+    // The depth of the new chain does not matter.
     script.set_head(150);
     assert_eq!(watcher.look(1000).await.unwrap().missing, 1);
     assert_eq!(watcher.look(1005).await.unwrap().void, 1);
@@ -169,7 +169,7 @@ async fn providers_that_are_away_halt_nothing() {
     assert!(!is_halted(&journal).await);
 }
 
-/// Shows its head, and answers about blocks only when told to.
+/// Shows its head, and answers about blocks only while the flag is set.
 struct Tongue(Arc<Script>, AtomicBool);
 
 #[async_trait]
@@ -268,11 +268,11 @@ async fn more_facts_than_a_page_are_all_looked_at() {
     let script = Script::at(100);
     let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
     assert_eq!(watcher.look(1000).await.unwrap().facts, 600);
-    // The head, and each block once.
+    // One read of the head, and one of each block.
     assert_eq!(script.asked(), 101);
 }
 
-/// Statements on one block, more than fit on a page; then that block is gone.
+/// Statements on one block, more than fit on a page; then the block is gone.
 #[tokio::test]
 async fn a_block_under_more_facts_than_a_page_is_asked_about_once() {
     let journal = journal(&[]).await;
@@ -299,7 +299,7 @@ async fn a_block_under_more_facts_than_a_page_is_asked_about_once() {
     assert_eq!(journal.watched(&base(), None, 999).await.unwrap().len(), 1);
 }
 
-/// Signs another statement while the watcher asks.
+/// Signs another statement while the watcher reads.
 struct Late(Arc<Script>, Arc<Journal>);
 
 #[async_trait]

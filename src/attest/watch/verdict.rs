@@ -1,43 +1,43 @@
-//! What one look says of a signed fact's block, and when to look again. Pure.
+//! Decides what one look says about a signed fact's block, and when to look again. Pure.
 
 use std::time::Duration;
 
 use vm::{Block, ChainSpec, FinalityTag, Head};
 
-/// Seconds that must lie between two looks that both miss a block before it counts as gone.
+/// A block counts as gone when two looks miss it that lie at least this many seconds apart.
 pub const CONFIRM: u64 = 5;
 /// The shortest pause between two looks at a chain.
 pub const FASTEST: Duration = Duration::from_secs(6);
 /// The longest such pause.
 pub const SLOWEST: Duration = Duration::from_secs(30);
 
-/// One block at one look.
+/// One block as one look finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
     pub block: &'a Block,
-    /// Whether the quorum has it on the chain.
+    /// Whether the quorum shows it on the chain.
     pub on_chain: bool,
-    /// When it was first missed (unix seconds), if it has been missed ever since.
+    /// When a look first missed it (unix seconds), if every look since has missed it.
     pub missed: Option<u64>,
 }
 
-/// What a look says of a block.
+/// What a look says about a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is there, and too deep to be undone.
+    /// It is on the chain, too deep for a reorg.
     Past,
-    /// It is there.
+    /// It is on the chain.
     Stands,
-    /// The providers show the chain as of an earlier block, so they say nothing of it.
+    /// The providers show the chain before this block, so they say nothing about it.
     Early,
-    /// It is missing since that unix second.
+    /// It has been missing since that unix second.
     Missing(u64),
-    /// It was missing twice.
+    /// Two looks have missed it.
     Gone,
 }
 
 impl Sight<'_> {
-    /// What this look, from `head` at `now` (unix seconds), says.
+    /// Judges the block at a look from `head` at `now` (unix seconds).
     pub fn judge(&self, spec: &ChainSpec, head: &Head, now: u64) -> Verdict {
         let span = spec.finality.blocks.saturating_add(spec.watch_blocks);
         let (tip, number) = (head.block.number, self.block.number);
@@ -50,7 +50,7 @@ impl Sight<'_> {
                 false => Verdict::Stands,
             };
         }
-        // A tip far below is not a late provider, but another chain.
+        // A tip far below the block is a different chain, not a late provider.
         if number > tip && number - tip <= span {
             return Verdict::Early;
         }
@@ -62,10 +62,10 @@ impl Sight<'_> {
     }
 }
 
-/// The outcome of a look, for [`pause`].
+/// The result of a look, for [`pause`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Something is missing: look again soon.
+    /// A block is missing: look again soon.
     Alarmed,
     /// The head has moved since the last look.
     Moving,
@@ -73,7 +73,7 @@ pub enum Pace {
     Still,
 }
 
-/// How long to wait after a look, given how long the wait before it was.
+/// The pause after a look; `before` is the pause before it.
 pub fn pause(before: Duration, pace: Pace) -> Duration {
     match pace {
         Pace::Alarmed => FASTEST,
@@ -118,7 +118,7 @@ mod tests {
             (None, 1000, None, true, None, Stands),
             (None, 1137, None, true, None, Stands),
             (None, 1138, None, true, None, Past),
-            // One answer that it is there clears what was missed before.
+            // One answer that the block is there clears earlier misses.
             (None, 1020, None, true, Some(1), Stands),
             (finalized, 1020, Some(999), true, None, Stands),
             (finalized, 1020, Some(1000), true, None, Past),
@@ -127,9 +127,9 @@ mod tests {
             (None, 1020, None, false, None, Missing(500)),
             (None, 1020, None, false, Some(496), Missing(496)),
             (None, 1020, None, false, Some(495), Gone),
-            // A clock that was put back confirms nothing.
+            // A clock that was set back confirms nothing.
             (None, 1020, None, false, Some(501), Missing(501)),
-            // However deep: it was signed.
+            // At any depth, because the statement is signed.
             (None, 9999, None, false, Some(1), Gone),
             (finalized, 1020, Some(1010), false, Some(1), Gone),
             // Late providers, and a chain that starts anew.

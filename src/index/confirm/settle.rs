@@ -133,7 +133,7 @@ impl Confirmer {
             self.count(deposit, "gone");
         }
         if let Some(network) = self.networks.get(&first.network) {
-            network.wakeup.ring();
+            network.wakeup.wake();
         }
         Ok(())
     }

@@ -30,11 +30,12 @@ use crate::{
 
 /// Seconds after its block for which a deposit waits for agreement without being listed.
 const PATIENCE: u64 = 172_800;
-/// The pause between two looks at what a quorum calls unattestable: this part of its age, and at most the same in
-/// milliseconds. Anybody can make such a transaction, and it may be as large as the largest that is read.
+/// A pause lasts the transaction's age divided by this.
 const PART: u64 = 8;
+/// The longest pause, in milliseconds, after a quorum called a transaction unattestable. Anybody can make such a
+/// transaction, as large as the largest that is read.
 const LONGEST: u64 = 3_600_000;
-/// The pause, in milliseconds, after no quorum answered: the transaction may turn out to be anybody's.
+/// The longest pause, in milliseconds, after no quorum answered: the deposit may well be attestable.
 const UNANSWERED: u64 = 60_000;
 /// Why a deposit is listed whose order pays nobody.
 const BY_HIMSELF: &str = "the order's user acts by himself, nobody is paid from it: its depositor recovers it at an oracle";

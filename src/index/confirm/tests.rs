@@ -457,7 +457,7 @@ async fn what_is_shown_and_not_there_is_owed_to_be_read_again_in_the_same_commit
     assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
     let found = cursor().await;
     assert_eq!((found.next, found.again.block), (next, Some(AT)));
-    bench.confirmer.networks["origin"].wakeup.rung().await;
+    bench.confirmer.networks["origin"].wakeup.woken().await;
     // The row of what was shown stays until the tail has read the block again.
     let rows = store
         .scan(deposit_tx::range("origin", AT, 9))

@@ -18,9 +18,9 @@ use crate::{
     },
 };
 
-/// Milliseconds before the second look; each later pause is twice as long, up to [`SLOWEST`].
+/// Milliseconds before the second look; each later pause is twice as long.
 const FIRST: u64 = 1_000;
-/// See [`FIRST`].
+/// The longest such pause, in milliseconds.
 const SLOWEST: u64 = 60_000;
 /// Milliseconds after which a transaction that is in no block is looked for rarely.
 const SELDOM_AFTER: u64 = 600_000;

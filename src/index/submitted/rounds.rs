@@ -59,7 +59,7 @@ impl Transactions {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return,
-                () = self.wakeup.rung() => {}
+                () = self.wakeup.woken() => {}
                 () = sleep(ROUND), if waiting > 0 => {}
             }
             // Each round reads all rows, so submitting one transaction after the other starts no more rounds.

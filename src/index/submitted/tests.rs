@@ -97,7 +97,7 @@ impl Bench {
             .put(&fixtures::tx(1), Transaction::Failed(failure));
     }
 
-    async fn told(&self) -> usize {
+    async fn submitted(&self) -> usize {
         self.requests.events(0, 100).await.unwrap().len()
     }
 
@@ -112,12 +112,12 @@ impl Bench {
         request: Option<&Request>,
         later: u64,
     ) -> Result<(), SubmittedError> {
-        let told = Submission {
+        let submission = Submission {
             chain: ORIGIN,
             transaction: &hash(number),
             request: request.map(|request| request.id),
         };
-        self.transactions.index(told, NOW + later).await
+        self.transactions.index(submission, NOW + later).await
     }
 
     async fn round(&self, later: u64) -> usize {
@@ -204,7 +204,7 @@ async fn a_transaction_whose_deposits_left_the_chain_has_failed_until_it_is_back
 async fn what_cannot_be_looked_for_is_refused() {
     let bench = bench();
     let stranger = request::fixtures::request(9);
-    let told = |chain, transaction| Submission {
+    let submission = |chain, transaction| Submission {
         chain,
         transaction,
         request: None,
@@ -216,12 +216,15 @@ async fn what_cannot_be_looked_for_is_refused() {
         (ORIGIN, ""),
         (ORIGIN, &long),
     ] {
-        let refused = bench.transactions.index(told(chain, text), NOW).await;
+        let refused = bench.transactions.index(submission(chain, text), NOW).await;
         assert!(matches!(refused, Err(SubmittedError::BadHash(_))), "{text}");
     }
     // Unlisted, and listed without a provider.
     for chain in [1, 31_002] {
-        let refused = bench.transactions.index(told(chain, &good), NOW).await;
+        let refused = bench
+            .transactions
+            .index(submission(chain, &good), NOW)
+            .await;
         assert_eq!(
             refused,
             Err(SubmittedError::UnknownChain(chain.to_string()))
@@ -297,7 +300,7 @@ async fn only_the_users_own_call_is_the_users_own_transaction() {
         let unsaid = async |step: &str| {
             assert_eq!(bench.facts(&request).await, Facts::default(), "{step}");
             assert_eq!(bench.status(&request).await, "waiting", "{step}");
-            assert_eq!(bench.told().await, 0, "{step}");
+            assert_eq!(bench.submitted().await, 0, "{step}");
             let known = bench.known().await;
             assert!(known.is_err() || known.unwrap().request.is_none(), "{step}");
         };
@@ -344,7 +347,7 @@ async fn a_strangers_deposit_is_left_to_the_tail() {
     bench.index(1, Some(&request)).await.unwrap();
     bench.round(0).await;
     assert_eq!(bench.facts(&request).await, Facts::default());
-    assert_eq!(bench.told().await, 0);
+    assert_eq!(bench.submitted().await, 0);
 }
 
 #[tokio::test]
@@ -419,13 +422,13 @@ async fn junk_takes_no_place_from_what_is_told_later() {
     let request = bench.request(1, Execution::User).await;
     for number in 0..MOST as u64 + 10 {
         let text = hash(10 + number);
-        let told = Submission {
+        let submission = Submission {
             chain: ORIGIN,
             transaction: &text,
             request: None,
         };
         let at = if number < 10 { NOW - 2 } else { NOW - 1 };
-        bench.transactions.index(told, at).await.unwrap();
+        bench.transactions.index(submission, at).await.unwrap();
     }
     bench.own(&request);
     bench.index(1, Some(&request)).await.unwrap();
@@ -580,12 +583,12 @@ async fn it_looks_as_soon_as_it_is_told_and_stops_when_it_is_told_to() {
     let transactions = Arc::new(bench.transactions);
     let running = tokio::spawn(transactions.clone().run(|| NOW, shutdown.clone()));
     let mut changes = bench.requests.changes();
-    let told = Submission {
+    let submission = Submission {
         chain: ORIGIN,
         transaction: &hash(1),
         request: None,
     };
-    transactions.index(told, NOW).await.unwrap();
+    transactions.index(submission, NOW).await.unwrap();
     changes.changed().await.unwrap();
     shutdown.cancel();
     running.await.unwrap();
@@ -622,12 +625,12 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
         receipt.outer_call = Some(OWN);
         let found = Transaction::Succeeded(receipt);
         bench.script.put(&fixtures::tx(number.into()), found);
-        let told = Submission {
+        let submission = Submission {
             chain: ORIGIN,
             transaction: &hash(number.into()),
             request: None,
         };
-        transactions.index(told, NOW).await.unwrap();
+        transactions.index(submission, NOW).await.unwrap();
         while requests.facts(&request.id).await.unwrap().own.is_empty() {
             changes.changed().await.unwrap();
         }

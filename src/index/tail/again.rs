@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Tail {
-    /// Takes the cursor back to before block `number`, in which a deposit was shown that does not exist.
+    /// Takes the cursor back to below block `number`, in which a deposit was shown that does not exist.
     pub(super) async fn read_again(
         &self,
         stored: &Stored,
@@ -20,7 +20,7 @@ impl Tail {
             // The cursor has not passed it.
             _ if number >= cursor.next => cursor.clone(),
             Some(kept) => rewound(cursor, kept),
-            // Newer blocks are read, as far back as possible.
+            // No mark is that low: what is above the oldest mark is read again.
             None => {
                 self.unread(number);
                 match cursor.marks.is_empty() {

@@ -1,4 +1,4 @@
-//! The blocks of one provider during one step, and what a range of them changes in the store.
+//! The blocks of one provider during one step, and what a range of heights changes in the store.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -32,13 +32,15 @@ struct Found<'a> {
     request: Option<&'a Request>,
     /// It was not known in this block.
     news: bool,
+    /// Whether the providers' word may change what is known of the deposit: [`Word::is_sure`].
     sure: bool,
 }
 
-/// The blocks of one provider; each is asked for once.
+/// The blocks of one provider; each height is asked for once.
 pub struct Blocks<'a> {
     scanner: &'a dyn Scanner,
     head: Block,
+    /// By the height that was asked for.
     known: Mutex<HashMap<u64, Block>>,
 }
 
@@ -57,19 +59,25 @@ impl<'a> Blocks<'a> {
         &self.head
     }
 
-    /// The block at a height, which is not above the head.
-    pub async fn at(&self, number: u64) -> Result<Block, ReadError> {
+    /// The block that stands at a height, which is not above the head. The step asks the provider once for it.
+    pub async fn at(&self, height: u64) -> Result<Block, ReadError> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known().get(&number).cloned();
+        let found = known().get(&height).cloned();
         if let Some(block) = found {
             return Ok(block);
         }
-        let block = self.now(number).await?;
-        known().insert(number, block.clone());
+        let block = standing(self.scanner, height).await?;
+        known().insert(height, block.clone());
         Ok(block)
     }
 
-    /// What the blocks up to `end` contain that `shown` leaves out.
+    /// Whether the chain has the block `hash`, with the number `number`; false where it skipped that height.
+    pub async fn has(&self, number: u64, hash: B256) -> Result<bool, ReadError> {
+        let block = self.at(number).await?;
+        Ok((block.number, block.hash) == (number, hash))
+    }
+
+    /// What the blocks from height `from` to `end` contain that `shown` leaves out.
     pub async fn omitted(
         &self,
         from: u64,
@@ -79,26 +87,16 @@ impl<'a> Blocks<'a> {
         self.scanner.omitted(from, end, shown).await
     }
 
-    /// Whether `block` is on the chain now.
-    pub async fn is(&self, block: &Block) -> Result<bool, ReadError> {
-        Ok(self.now(block.number).await?.hash == block.hash)
+    /// Whether `block` stands at `height` now: the provider is asked again.
+    pub async fn stands(&self, height: u64, block: &Block) -> Result<bool, ReadError> {
+        Ok(standing(self.scanner, height).await?.hash == block.hash)
     }
 
-    async fn now(&self, number: u64) -> Result<Block, ReadError> {
-        let found = self.scanner.block(number).await?;
-        let missing = || ReadError::Unavailable(format!("no block {number} below the head"));
-        let block = found.ok_or_else(missing)?;
-        match block.number == number {
-            true => Ok(block),
-            false => Err(ReadError::Doubtful(format!(
-                "block {} for {number}",
-                block.number
-            ))),
-        }
-    }
-
-    /// The newest mark that is on the chain, when a newer one is not; `None` while all are. Marks above the head say
-    /// nothing: the provider may be late.
+    /// The newest mark whose block still stands at its height, when that is not so of a newer mark; `None` while it is
+    /// so of all. Marks above the head are not compared: the provider may be late.
+    ///
+    /// A reorg that adds, removes or replaces a block up to the newest mark changes the block that stands at its height.
+    /// That is so where a block comes into a skipped height, too: the mark's own block is still there, but below it.
     pub async fn fork(&self, marks: &[Mark]) -> Result<Option<usize>, IndexError> {
         let mut lost = None;
         for (at, mark) in marks.iter().enumerate().rev() {
@@ -113,18 +111,34 @@ impl<'a> Blocks<'a> {
         lost.map_or(Ok(None), |oldest| Err(IndexError::Foreign(oldest)))
     }
 
-    async fn hash(&self, number: u64) -> Result<B256, ReadError> {
-        if number.checked_add(1) == Some(self.head.number) {
+    /// The hash of the block that stands at a height. Right below the head that is the head's parent, which is the
+    /// newest block below the head whether or not the chain skipped heights between them.
+    async fn hash(&self, height: u64) -> Result<B256, ReadError> {
+        if height.checked_add(1) == Some(self.head.number) {
             return Ok(self.head.parent);
         }
-        Ok(self.at(number).await?.hash)
+        Ok(self.at(height).await?.hash)
+    }
+}
+
+/// The block that stands at `height`, which is not above the provider's head.
+pub async fn standing(scanner: &dyn Scanner, height: u64) -> Result<Block, ReadError> {
+    let found = scanner.block(height).await?;
+    let missing = || ReadError::Unavailable(format!("no block at {height}, below the head"));
+    let block = found.ok_or_else(missing)?;
+    match block.number <= height {
+        true => Ok(block),
+        false => Err(ReadError::Doubtful(format!(
+            "block {} stands above {height}",
+            block.number
+        ))),
     }
 }
 
 impl Tail {
-    /// Commits what the range shows of requests, and returns what belongs into the cursor's commit. Sure deposits
-    /// come first, then those that no provider shows any more, then those that one provider alone shows: they may be
-    /// in another block now.
+    /// Commits what the range of heights shows of requests, and returns what belongs into the cursor's commit. Sure
+    /// deposits come first, then those that no provider shows any more, then those that one provider alone shows: they
+    /// may be in another block now.
     pub(super) async fn record(
         &self,
         blocks: &Blocks<'_>,
@@ -157,7 +171,7 @@ impl Tail {
         }
         let batch = self.found(blocks, &sure, Batch::new(), now).await?;
         let last = match &agreed.end {
-            End::At(end) => Some(end.number),
+            End::At { height, .. } => Some(*height),
             End::Behind | End::Unread(_) => None,
         };
         let read = |row: &&deposit_tx::Row| Some(row.number) <= last;
@@ -206,8 +220,8 @@ impl Tail {
         Ok(batch)
     }
 
-    /// The requests whose orders the deposits name, by order. Most deposits name none. A depositor knows an order
-    /// only after its request was stored.
+    /// The requests whose orders the deposits name, by order. Most deposits name none. A request
+    /// is stored before anybody knows its order, so an order without one is unknown for good.
     async fn ours(&self, deposit_txs: &[DepositTx]) -> Result<HashMap<B256, Request>, IndexError> {
         let deposits = deposit_txs
             .iter()
@@ -238,11 +252,11 @@ impl Tail {
         let mut deposits = Vec::with_capacity(all.len());
         for found in all {
             let deposit_tx = found.deposit_tx;
-            let block = blocks.at(deposit_tx.number).await?;
-            if block.hash != deposit_tx.hash {
-                let what = format!("a deposit in another block {}", block.number);
+            if !blocks.has(deposit_tx.number, deposit_tx.hash).await? {
+                let what = format!("a deposit in another block {}", deposit_tx.number);
                 return Err(ReadError::Doubtful(what).into());
             }
+            let block = blocks.at(deposit_tx.number).await?;
             let (network, place) = (&self.network.name, apply::place(&block));
             let transaction = &deposit_tx.transaction;
             deposits.push(apply::deposit(network, transaction, &place, found.deposit));
@@ -265,7 +279,7 @@ impl Tail {
         word: &Word,
         now: u64,
     ) -> Result<(), IndexError> {
-        if blocks.at(row.number).await?.hash == row.seen.hash {
+        if blocks.has(row.number, row.seen.hash).await? {
             // The block is the same, so the deposit is in it, even though this provider left it out.
             self.count("omitted");
             return Ok(());
@@ -325,14 +339,14 @@ impl Tail {
 /// The doubtful transactions with something new. Anybody can make a transaction of a thousand deposits, so each gets
 /// one line of the log, with its first deposit and their number.
 fn doubtful<'a>(all: &[(B256, Found<'a>)]) -> Vec<(&'a DepositTx, &'a vm::Deposit, usize)> {
-    let mut told: BTreeMap<&[u8], (&DepositTx, &vm::Deposit, usize)> = BTreeMap::new();
+    let mut firsts: BTreeMap<&[u8], (&DepositTx, &vm::Deposit, usize)> = BTreeMap::new();
     let new = all.iter().filter(|(_, found)| found.news);
     for (_, found) in new.filter(|(_, found)| found.deposit_tx.doubt.is_some()) {
         let transaction: &[u8] = &found.deposit_tx.transaction.bytes;
         let first = (found.deposit_tx, found.deposit, 0);
-        told.entry(transaction).or_insert(first).2 += 1;
+        firsts.entry(transaction).or_insert(first).2 += 1;
     }
-    told.into_values().collect()
+    firsts.into_values().collect()
 }
 
 #[cfg(test)]
@@ -365,15 +379,15 @@ mod tests {
             });
             each.map(|found| (B256::ZERO, found)).collect::<Vec<_>>()
         };
-        let told = doubtful(&found(true));
-        let told = told
+        let firsts = doubtful(&found(true));
+        let firsts = firsts
             .iter()
             .map(|(one, first, count)| (*one, first.index, *count));
         assert_eq!(
-            told.collect::<Vec<_>>(),
+            firsts.collect::<Vec<_>>(),
             [(&all[0], 0, 1_300), (&all[1], 0, 1)]
         );
-        // What is read again was told of.
+        // What was logged once is not logged again.
         assert!(doubtful(&found(false)).is_empty());
     }
 }

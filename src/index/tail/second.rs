@@ -15,35 +15,37 @@ use vm::{
     trade::{DepositTx, ScanError, Scanner},
 };
 
-use super::{Blocks, IndexError, Step, Tail};
+use super::{Blocks, IndexError, Step, Tail, range::standing};
 
 /// How long one of the other providers may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Steps without a new block after which another provider is asked for its head.
 pub const QUIET: u32 = 20;
 
-/// A range that is read.
+/// A range of heights that is read.
 #[derive(Clone, Copy)]
 pub struct Asked {
     /// It may be below `next`: what providers learn late is read again.
     pub from: u64,
-    /// The lowest block that the cursor has not passed.
+    /// The lowest height that the cursor has not passed.
     pub next: u64,
     pub to: u64,
-    /// Blocks that a provider is asked for at once at most.
+    /// Heights that a provider is asked for at once at most.
     pub most: u64,
 }
 
 /// A range as another provider shows it.
 pub struct Reading {
-    /// The last block of the range that the provider has.
+    /// The last height of the range that the provider has.
+    height: u64,
+    /// The block that stands there.
     end: Block,
     deposit_txs: Vec<DepositTx>,
 }
 
 /// Why there is no second reading.
 pub enum Unread {
-    /// The provider has no block that the cursor has not passed.
+    /// The provider has no block above what the cursor has passed.
     Behind,
     Failed(String),
 }
@@ -80,7 +82,8 @@ impl Word {
         }
     }
 
-    /// Whether no provider says that block `number` still has `hash`; the first one has been asked.
+    /// Whether no provider says that block `number` still has `hash`, because another block stands there or an older
+    /// one where the height is skipped now; the first provider has been asked.
     pub async fn misses(&self, number: u64, hash: B256) -> bool {
         match self {
             Self::One => false,
@@ -95,7 +98,8 @@ impl Word {
 
 /// How far the cursor may move.
 pub enum End {
-    At(Block),
+    /// To `height`, at which `block` stands.
+    At { height: u64, block: Block },
     /// The other providers have not got there yet.
     Behind,
     /// None of the other providers could be read.
@@ -106,7 +110,7 @@ pub enum End {
 type Second = Option<Result<Reading, Unread>>;
 
 impl Asked {
-    /// Blocks of the largest question.
+    /// Heights of the largest question.
     pub fn blocks(self) -> u64 {
         (self.to - self.from + 1).min(self.most)
     }
@@ -136,7 +140,7 @@ impl Tail {
         Ok((first?, second))
     }
 
-    /// Combines the first reading with one of the others'. Asks one after the other until one will do.
+    /// Combines the first reading with one of the others'. Asks one after the other until one agrees.
     pub(super) async fn agreed(
         &mut self,
         blocks: &Blocks<'_>,
@@ -191,15 +195,15 @@ impl Tail {
         asked: Asked,
         mut deposit_txs: Vec<DepositTx>,
     ) -> Result<Agreed, IndexError> {
-        let end = blocks.at(asked.to).await?;
+        let (height, block) = (asked.to, blocks.at(asked.to).await?);
         if !self.network.blooms {
             return Ok(Agreed {
                 deposit_txs,
-                end: End::At(end),
+                end: End::At { height, block },
                 word: Word::Only,
             });
         }
-        let omitted = blocks.omitted(asked.next, &end, &deposit_txs).await;
+        let omitted = blocks.omitted(asked.next, &block, &deposit_txs).await;
         let (end, word) = match omitted {
             Ok(omitted) => {
                 self.left_out(omitted.len());
@@ -210,7 +214,7 @@ impl Tail {
                 };
                 deposit_txs.retain(|shown| !is_whole(shown));
                 deposit_txs.extend(omitted);
-                (End::At(end), Word::Only)
+                (End::At { height, block }, Word::Only)
             }
             Err(error) => (End::Unread(error.to_string()), Word::One),
         };
@@ -282,7 +286,8 @@ async fn deposits(
     Ok(found)
 }
 
-/// What `other` shows of the part of the range that it has.
+/// What `other` shows of the part of the range that it has. The block at its end is read last, so that a reorg
+/// meanwhile is noticed.
 async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Unread>, ScanError> {
     let read = async {
         let to = asked.to.min(other.head().await?.number);
@@ -290,31 +295,35 @@ async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Un
             return Ok(Err(Unread::Behind));
         }
         let deposit_txs = deposits(other, asked, to).await?;
-        let end = other.block(to).await?;
-        let missing = || ReadError::Unavailable(format!("no block {to} below the head"));
-        let end = end.ok_or_else(missing)?;
-        Ok(Ok(Reading { end, deposit_txs }))
+        let end = standing(other, to).await?;
+        Ok(Ok(Reading {
+            height: to,
+            end,
+            deposit_txs,
+        }))
     };
     let late = || ReadError::Unavailable("no second reading in time".into());
     timeout(PATIENCE, read).await.map_err(|_| late())?
 }
 
-/// Both readings as one. `Err` inside: why they are not of one chain.
+/// Both readings as one. `Err` inside: why they are not of one chain. They are where the same block stands at the last
+/// height that both have: a provider that leaves the last block out shows an older one there.
 async fn together(
     blocks: &Blocks<'_>,
     first: &[DepositTx],
     (second, other): (Reading, &Arc<dyn Scanner>),
 ) -> Result<Result<Agreed, String>, IndexError> {
-    let end = second.end;
-    if blocks.at(end.number).await?.hash != end.hash {
-        return Ok(Err(format!("another block {}", end.number)));
+    let (height, block) = (second.height, second.end);
+    let own = blocks.at(height).await?;
+    if (own.number, own.hash) != (block.number, block.hash) {
+        return Ok(Err(format!("another block at {height}")));
     }
-    let (added, both) = match added(first, second.deposit_txs, end.number) {
+    let (added, both) = match added(first, second.deposit_txs, height) {
         Ok(added) => added,
         Err(why) => return Ok(Err(why)),
     };
     for deposit_tx in &added {
-        if blocks.at(deposit_tx.number).await?.hash != deposit_tx.hash {
+        if !blocks.has(deposit_tx.number, deposit_tx.hash).await? {
             return Ok(Err(format!("another block {}", deposit_tx.number)));
         }
     }
@@ -322,7 +331,7 @@ async fn together(
     deposit_txs.extend(added);
     Ok(Ok(Agreed {
         deposit_txs,
-        end: End::At(end),
+        end: End::At { height, block },
         word: Word::Two(both, other.clone()),
     }))
 }
@@ -333,7 +342,7 @@ fn fresh(deposit_txs: &[DepositTx], asked: Asked) -> usize {
     deposit_txs.iter().filter(new).count()
 }
 
-/// What the second reading shows up to block `last` besides the first, and what both show. `Err`: a deposit that both
+/// What the second reading shows up to height `last` besides the first, and what both show. `Err`: a deposit that both
 /// show, but differently.
 fn added(
     first: &[DepositTx],

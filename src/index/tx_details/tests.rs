@@ -163,9 +163,9 @@ fn clock() -> u64 {
 async fn what_is_seen_soon_is_kept_with_its_price() {
     let (rig, market) = (Rig::new(), market());
     let network = market.by_name("origin").unwrap();
-    let priced = |told| {
+    let priced = |price| {
         rig.observer()
-            .pricing(network, Arc::new(PriceThen(told)), clock)
+            .pricing(network, Arc::new(PriceThen(price)), clock)
     };
     // The price is asked for as of now, whenever the round began.
     let place = rig.deposited(1, 0).await;

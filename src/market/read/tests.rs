@@ -57,6 +57,9 @@ fn mistakes_are_named() {
         ("/fillRouter", json!("router"), "router"),
         ("/previousFillRouters", json!(["before"]), "before"),
         ("/approvalProxy", json!("proxy"), "proxy"),
+        ("/limits", json!({"maxfee": 3}), "unknown field `maxfee`"),
+        ("/limits", json!({"gas": "x"}), "limits: invalid type"),
+        ("/limits", json!(3), "[0].limits"),
     ] {
         let error = parse(|network| {
             if let Some(found) = network.pointer_mut(pointer) {
@@ -69,6 +72,46 @@ fn mistakes_are_named() {
         .unwrap_err();
         assert!(error.contains(wanted), "{pointer}: {error}");
     }
+}
+
+#[test]
+fn a_limit_that_stands_twice_is_refused() {
+    let read = |text: &str| {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        crate::market::each_once(&mut reader)
+    };
+    let error = read(r#"{"maxFee": 1, "maxFee": 2}"#)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("maxFee stands twice"), "{error}");
+    assert_eq!(read(r#"{"maxFee": 1, "gas": 2}"#).unwrap().len(), 2);
+    assert!(read("[]").is_err());
+}
+
+#[test]
+fn limits_of_the_file_are_those_of_transactions() {
+    let fees = "0x420000000000000000000000000000000000000f";
+    let limits = json!({"gas": 1, "callsGas": 2, "maxFee": 3, "bytes": 4, "authorizations": true, "dataFees": fees});
+    let market = parse(|network| network["limits"] = limits).unwrap();
+    let base = market.by_name("base").unwrap();
+    let wanted = vm::trade::Limits {
+        work: 1,
+        calls_work: 2,
+        rate: 3,
+        besides: true,
+    };
+    assert_eq!(base.limits(vm::SETTLEMENT), Ok(Some(wanted)));
+    // Nobody sends transactions of such a family: it has no limits, whatever they are called.
+    let idle = vm::Family {
+        limits: None,
+        ..*vm::SETTLEMENT
+    };
+    let error = base.limits(&idle).unwrap_err().to_string();
+    assert!(error.contains("limits"), "{error}");
+    let market = parse(|_| {}).unwrap();
+    let base = market.by_name("base").unwrap();
+    assert_eq!(base.limits(&idle), Ok(None));
+    assert!(base.limits(vm::SETTLEMENT).is_ok());
 }
 
 #[test]

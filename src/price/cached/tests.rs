@@ -26,24 +26,27 @@ impl Feed for Arc<Scripted> {
         self.says.lock().unwrap().clone()
     }
 
-    fn believable(&self, told: &Observation, now: u64) -> bool {
-        timely(told.at, MAX_AGE, now)
+    fn believable(&self, observed: &Observation, now: u64) -> bool {
+        timely(observed.at, MAX_AGE, now)
     }
 }
 
-fn told(usd: u64, at: u64) -> Result<Observation, Doubt> {
+fn observed(usd: u64, at: u64) -> Result<Observation, Doubt> {
     let usd = U256::from(usd);
     Ok(Observation { usd, at, swing: 0 })
 }
 
 /// Without its swing.
 fn plain(answer: Result<Observation, Doubt>) -> Result<Observation, Doubt> {
-    answer.map(|told| Observation { swing: 0, ..told })
+    answer.map(|observed| Observation {
+        swing: 0,
+        ..observed
+    })
 }
 
 fn scripted(gates: usize) -> (Arc<Scripted>, Arc<Cached>) {
     let feed = Arc::new(Scripted {
-        says: Mutex::new(told(7, 1000)),
+        says: Mutex::new(observed(7, 1000)),
         asked: AtomicUsize::new(0),
         gate: Semaphore::new(gates),
     });
@@ -64,24 +67,24 @@ impl Scripted {
 #[tokio::test]
 async fn answers_stay_fresh_and_outlive_failures_up_to_their_age() {
     let (feed, cached) = scripted(1);
-    assert_eq!(cached.read(1000).await, told(7, 1000));
-    feed.says(told(8, 1004));
-    assert_eq!(cached.read(1004).await, told(7, 1000));
+    assert_eq!(cached.read(1000).await, observed(7, 1000));
+    feed.says(observed(8, 1004));
+    assert_eq!(cached.read(1004).await, observed(7, 1000));
     assert_eq!(feed.asked(), 1);
-    assert_eq!(plain(cached.read(1005).await), told(8, 1004));
-    cached.accept(&told(8, 1004).unwrap(), 1005);
+    assert_eq!(plain(cached.read(1005).await), observed(8, 1004));
+    cached.accept(&observed(8, 1004).unwrap(), 1005);
     feed.says(Err(Doubt::Senseless));
-    assert_eq!(plain(cached.read(1010).await), told(8, 1004));
-    assert_eq!(plain(cached.read(1104).await), told(8, 1004));
+    assert_eq!(plain(cached.read(1010).await), observed(8, 1004));
+    assert_eq!(plain(cached.read(1104).await), observed(8, 1004));
     assert_eq!(cached.read(1110).await, Err(Doubt::Senseless));
 }
 
 #[tokio::test]
 async fn price_that_grew_too_old_is_gone_within_its_freshness() {
     let (feed, cached) = scripted(1);
-    assert_eq!(cached.read(1099).await, told(7, 1000));
+    assert_eq!(cached.read(1099).await, observed(7, 1000));
     feed.says(Err(Doubt::Senseless));
-    assert_eq!(cached.read(1100).await, told(7, 1000));
+    assert_eq!(cached.read(1100).await, observed(7, 1000));
     assert_eq!(cached.read(1101).await, Err(Doubt::Senseless));
 }
 
@@ -93,8 +96,8 @@ async fn failure_is_remembered_as_long_as_an_answer() {
         assert_eq!(cached.read(now).await, Err(Doubt::Senseless));
     }
     assert_eq!(feed.asked(), 1);
-    feed.says(told(7, 1000));
-    assert_eq!(cached.read(1005).await, told(7, 1000));
+    feed.says(observed(7, 1000));
+    assert_eq!(cached.read(1005).await, observed(7, 1000));
 }
 
 #[tokio::test]
@@ -110,7 +113,7 @@ async fn many_who_ask_at_once_are_one_question() {
         .collect();
     feed.gate.add_permits(1);
     for reader in readers {
-        assert_eq!(reader.await.unwrap(), told(7, 1000));
+        assert_eq!(reader.await.unwrap(), observed(7, 1000));
     }
     assert_eq!(feed.asked(), 1);
 }
@@ -118,8 +121,8 @@ async fn many_who_ask_at_once_are_one_question() {
 #[tokio::test(start_paused = true)]
 async fn while_one_asks_again_the_others_wait_for_a_second_and_have_the_last_answer() {
     let (feed, cached) = scripted(1);
-    assert_eq!(cached.read(1000).await, told(7, 1000));
-    feed.says(told(8, 1006));
+    assert_eq!(cached.read(1000).await, observed(7, 1000));
+    feed.says(observed(8, 1006));
     feed.gate.forget_permits(1);
     let ask = || {
         let cached = cached.clone();
@@ -130,13 +133,13 @@ async fn while_one_asks_again_the_others_wait_for_a_second_and_have_the_last_ans
         tokio::task::yield_now().await;
     }
     let began = Instant::now();
-    assert_eq!(waiting.await.unwrap(), told(7, 1000));
+    assert_eq!(waiting.await.unwrap(), observed(7, 1000));
     assert_eq!(began.elapsed(), PATIENCE);
     let waiting = ask();
     tokio::task::yield_now().await;
     feed.gate.add_permits(1);
     for answer in [asking, waiting] {
-        assert_eq!(plain(answer.await.unwrap()), told(8, 1006));
+        assert_eq!(plain(answer.await.unwrap()), observed(8, 1006));
     }
     assert_eq!(feed.asked(), 2);
 }
@@ -154,16 +157,16 @@ async fn one_who_gives_up_leaves_the_turn_to_the_next() {
     first.abort();
     assert!(first.await.is_err());
     feed.gate.add_permits(1);
-    assert_eq!(cached.read(1000).await, told(7, 1000));
+    assert_eq!(cached.read(1000).await, observed(7, 1000));
 }
 
 #[tokio::test]
 async fn answers_of_the_last_minutes_say_how_restless_a_price_is() {
     let (feed, cached) = scripted(1);
     let swing = async |now: u64| {
-        let told = cached.read(now).await.unwrap();
-        cached.accept(&told, now);
-        told.swing
+        let observed = cached.read(now).await.unwrap();
+        cached.accept(&observed, now);
+        observed.swing
     };
     for (usd, at, wanted) in [
         (1_000, 1_000, 0),
@@ -173,7 +176,7 @@ async fn answers_of_the_last_minutes_say_how_restless_a_price_is() {
         (1_005, 1_605, 4_975),
         (1_005, 1_625, 0),
     ] {
-        feed.says(told(usd, at));
+        feed.says(observed(usd, at));
         assert_eq!(swing(at).await, wanted, "{at}");
     }
 }
@@ -181,16 +184,16 @@ async fn answers_of_the_last_minutes_say_how_restless_a_price_is() {
 #[tokio::test(start_paused = true)]
 async fn who_asks_anew_is_told_nothing_of_before() {
     let (feed, cached) = scripted(100);
-    assert_eq!(cached.read(1000).await, told(7, 1000));
-    feed.says(told(8, 1001));
+    assert_eq!(cached.read(1000).await, observed(7, 1000));
+    feed.says(observed(8, 1001));
     let began = Instant::now();
     let anew = || cached.anew(began, 1000);
     // Together they are one question, a second after the one before.
     for answer in futures::future::join_all((0..10).map(|_| anew())).await {
-        assert_eq!(plain(answer), told(8, 1001));
+        assert_eq!(plain(answer), observed(8, 1001));
     }
     assert_eq!((feed.asked(), began.elapsed()), (2, APART));
-    assert_eq!(plain(anew().await), told(8, 1001));
+    assert_eq!(plain(anew().await), observed(8, 1001));
     assert_eq!(feed.asked(), 2);
     // Many who ask anew again and again ask once a second.
     let began = Instant::now();
@@ -221,11 +224,11 @@ async fn who_asks_anew_hears_of_failures_as_others_do() {
     assert_eq!(cached.read(1000).await, Err(Doubt::Senseless));
     let began = Instant::now();
     assert_eq!(cached.anew(began, 1000).await, Err(Doubt::Senseless));
-    feed.says(told(7, 1000));
-    assert_eq!(cached.anew(Instant::now(), 1001).await, told(7, 1000));
-    cached.accept(&told(7, 1000).unwrap(), 1001);
+    feed.says(observed(7, 1000));
+    assert_eq!(cached.anew(Instant::now(), 1001).await, observed(7, 1000));
+    cached.accept(&observed(7, 1000).unwrap(), 1001);
     feed.says(Err(Doubt::Senseless));
-    assert_eq!(cached.anew(Instant::now(), 1002).await, told(7, 1000));
+    assert_eq!(cached.anew(Instant::now(), 1002).await, observed(7, 1000));
     assert_eq!(feed.asked(), 4);
 }
 
@@ -234,7 +237,7 @@ async fn who_asks_anew_hears_of_failures_as_others_do() {
 async fn what_was_refused_moves_nothing_later() {
     let (feed, cached) = scripted(1);
     let read = async |usd: u64, at: u64| {
-        feed.says(told(usd, at));
+        feed.says(observed(usd, at));
         cached.read(at).await.unwrap()
     };
     let first = read(1_000, 1_000).await;
@@ -245,7 +248,7 @@ async fn what_was_refused_moves_nothing_later() {
     // Nor does it stand in for the feed when that is silent.
     read(2_000, 1_030).await;
     feed.says(Err(Doubt::Senseless));
-    assert_eq!(plain(cached.read(1_035).await), told(1_000, 1_000));
+    assert_eq!(plain(cached.read(1_035).await), observed(1_000, 1_000));
     assert_eq!(cached.read(1_101).await, Err(Doubt::Senseless));
     // What is believed in the end counts.
     let moved = read(2_000, 1_110).await;

@@ -8,7 +8,7 @@ use alloy::{
 use serde_json::{Value, json};
 use vm::{
     Address, Amount, ReadError,
-    trade::{Accounts, Call, CurrencyInfo, Revert},
+    trade::{Call, Contracts, Revert},
 };
 
 use super::*;
@@ -30,16 +30,12 @@ struct Provider {
 }
 
 #[async_trait]
-impl Accounts for Provider {
-    async fn balance(&self, _: &Address, _: &Address) -> Result<Amount, ReadError> {
-        unreachable!()
-    }
-
+impl Contracts for Provider {
     async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<Amount, ReadError> {
         unreachable!()
     }
 
-    async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+    async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
         unreachable!()
     }
 
@@ -90,7 +86,7 @@ fn provider(round: Said, decimals: Said) -> Arc<Provider> {
     })
 }
 
-fn telling(usd: i64) -> Arc<Provider> {
+fn answering(usd: i64) -> Arc<Provider> {
     let round = answer((5, usd * 100_000_000, NOW, 5));
     provider(Ok(Ok(round)), Ok(Ok(8u64.abi_encode().into())))
 }
@@ -132,14 +128,14 @@ async fn price(feeds: Value, providers: &[Arc<Provider>]) -> Result<Price, Price
 
 fn opened(feeds: &Value, providers: &[Arc<Provider>]) -> (Market, Prices) {
     let market = market(feeds);
-    let accounts: Vec<_> = providers
+    let contracts: Vec<_> = providers
         .iter()
-        .map(|provider| provider.clone() as Arc<dyn Accounts>)
+        .map(|provider| provider.clone() as Arc<dyn Contracts>)
         .collect();
     let head_calls = |network: &str| {
-        (network == "ethereum" && !accounts.is_empty()).then(|| HeadCalls {
+        (network == "ethereum" && !contracts.is_empty()).then(|| HeadCalls {
             family: &vm::ethereum::FAMILY,
-            accounts: accounts.clone(),
+            contracts: contracts.clone(),
         })
     };
     let client = vm::Endpoint::client().unwrap();
@@ -156,7 +152,7 @@ async fn why(feeds: Value, providers: &[Arc<Provider>]) -> String {
 
 #[tokio::test]
 async fn chainlink_rounds_that_are_prices_and_those_that_are_not() {
-    for (round, told) in [
+    for (round, observed) in [
         ((5, 250_012_345_678, NOW, 5), Ok("2500123456780000000000")),
         (
             (5, 250_000_000_000, NOW - 3600, 5),
@@ -182,7 +178,7 @@ async fn chainlink_rounds_that_are_prices_and_those_that_are_not() {
     ] {
         let provider = provider(Ok(Ok(answer(round))), Ok(Ok(8u64.abi_encode().into())));
         let answer = price(json!([chainlink()]), std::slice::from_ref(&provider)).await;
-        match told {
+        match observed {
             Ok(usd) => {
                 let price = answer.unwrap();
                 assert_eq!((price.usd.to_string(), price.at), (usd.to_owned(), round.2));
@@ -245,33 +241,36 @@ async fn aggregators_that_are_none() {
 #[tokio::test]
 async fn one_provider_may_be_dead_and_one_of_three_may_lie() {
     let feeds = || json!([chainlink()]);
-    let told = price(feeds(), &[silent(), telling(2500)]).await.unwrap();
-    assert_eq!(told.usd, usd(2500));
-    let told = price(feeds(), &[telling(2501), telling(2500)])
+    let observed = price(feeds(), &[silent(), answering(2500)]).await.unwrap();
+    assert_eq!(observed.usd, usd(2500));
+    let observed = price(feeds(), &[answering(2501), answering(2500)])
         .await
         .unwrap();
-    assert_eq!(told.usd, usd(2501));
-    let told = price(feeds(), &[telling(2600), telling(2500), telling(2500)])
-        .await
-        .unwrap();
-    assert_eq!(told.usd, usd(2500));
-    let disagree = why(feeds(), &[telling(2500), telling(2600)]).await;
+    assert_eq!(observed.usd, usd(2501));
+    let observed = price(
+        feeds(),
+        &[answering(2600), answering(2500), answering(2500)],
+    )
+    .await
+    .unwrap();
+    assert_eq!(observed.usd, usd(2500));
+    let disagree = why(feeds(), &[answering(2500), answering(2600)]).await;
     assert_eq!(disagree, "sources disagree");
 }
 
 #[tokio::test]
 async fn feeds_fall_back_in_their_order_and_must_not_contradict_each_other() {
     let both = |peg_usd: &str| json!([chainlink(), peg(peg_usd)]);
-    let told = price(both("2451"), &[telling(2500)]).await.unwrap();
-    assert_eq!(told.usd, usd(2500));
+    let observed = price(both("2451"), &[answering(2500)]).await.unwrap();
+    assert_eq!(observed.usd, usd(2500));
     assert_eq!(
-        why(both("2450"), &[telling(2500)]).await,
+        why(both("2450"), &[answering(2500)]).await,
         "sources disagree"
     );
-    let told = price(both("2450"), &[silent()]).await.unwrap();
-    assert_eq!((told.usd, told.at), (usd(2450), NOW));
-    let told = price(json!([peg("1"), peg("1.01")]), &[]).await.unwrap();
-    assert_eq!(told.usd, usd(1));
+    let observed = price(both("2450"), &[silent()]).await.unwrap();
+    assert_eq!((observed.usd, observed.at), (usd(2450), NOW));
+    let observed = price(json!([peg("1"), peg("1.01")]), &[]).await.unwrap();
+    assert_eq!(observed.usd, usd(1));
 }
 
 /// Within the seconds in which an answer serves everybody.
@@ -284,12 +283,12 @@ async fn what_one_caller_heard_refuses_nobody_else() {
         (round(-1), json!([chainlink()])),
         (silent, json!([chainlink()])),
     ] {
-        let provider = telling(2_500);
+        let provider = answering(2_500);
         let (market, prices) = opened(&feeds, std::slice::from_ref(&provider));
         let eth = market.networks()[0].native().unwrap();
-        let told = std::mem::replace(&mut *provider.round.lock().unwrap(), unsound);
+        let observed = std::mem::replace(&mut *provider.round.lock().unwrap(), unsound);
         assert!(prices.price(eth, NOW).await.is_err());
-        *provider.round.lock().unwrap() = told;
+        *provider.round.lock().unwrap() = observed;
         assert_eq!(prices.price(eth, NOW).await.unwrap().usd, usd(2_500));
     }
 }
@@ -324,7 +323,7 @@ fn feeds_that_cannot_work_are_told_with_their_currency() {
         let head_calls = |_: &str| {
             Some(HeadCalls {
                 family: &vm::ethereum::FAMILY,
-                accounts: Vec::new(),
+                contracts: Vec::new(),
             })
         };
         let client = vm::Endpoint::client().unwrap();
@@ -344,7 +343,7 @@ fn feeds_that_cannot_work_are_told_with_their_currency() {
 /// once they agree again.
 #[tokio::test]
 async fn a_feed_that_was_refused_widens_no_price_later() {
-    let provider = telling(1);
+    let provider = answering(1);
     let (market, prices) = opened(
         &json!([chainlink(), peg("1")]),
         std::slice::from_ref(&provider),

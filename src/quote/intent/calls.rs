@@ -1,7 +1,6 @@
 //! What the destination does besides paying.
 
 use alloy::primitives::U256;
-use serde_json::{Value, json};
 use vm::{
     B256, OrderCall,
     protocol::{limits, text as wire},
@@ -20,7 +19,7 @@ use crate::{json::Number, request::TradeType};
 
 const MOST_CALLS: usize = 50;
 const _: () = assert!(MOST_CALLS <= limits::ITEMS, "what is quoted can be claimed");
-/// Bytes of calldata over all calls.
+/// Bytes of data over all calls.
 const MOST_DATA: usize = limits::TRANSACTION;
 const MOST_AUTHORIZATIONS: usize = 10;
 
@@ -73,7 +72,7 @@ pub fn total(calls: &[OrderCall]) -> Option<U256> {
 
 fn call(at: usize, tx: &Tx, side: &Side<'_>) -> Result<OrderCall, Refused> {
     let wrong = |what: &str| invalid(format!("txs[{at}].{what}"));
-    let to = text::account(&side.spec, "to", &tx.to).map_err(|_| {
+    let to = text::owner(&side.spec, "to", &tx.to).map_err(|_| {
         let what = text::misspelled(&tx.to).unwrap_or("expected 0x and 40 hex digits");
         wrong(&format!("to: {what}"))
     })?;
@@ -94,9 +93,9 @@ fn call(at: usize, tx: &Tx, side: &Side<'_>) -> Result<OrderCall, Refused> {
     Ok(OrderCall { to, data, value })
 }
 
-/// Gas that the calls may use together. They run in the fill, on every route: a limit that is meant for the
+/// Work that the calls may take together. They run in the fill, on every route: a limit that is meant for the
 /// deposit's transaction limits them there. Of two limits the lower one counts.
-pub fn gas(body: &Body, trade: TradeType) -> Result<Option<u64>, Refused> {
+pub fn work(body: &Body, trade: TradeType) -> Result<Option<u64>, Refused> {
     let calls = body.txs.as_ref().is_some_and(|txs| !txs.is_empty());
     let wrong = |code, what: &str| Err(Refused::new(code, what));
     let deposit = body.gas_limit_for_deposit_specified_txs;
@@ -135,14 +134,6 @@ pub fn authorizations(body: &Body) -> Result<Vec<Authorization>, Refused> {
         .enumerate()
         .map(|(at, item)| authorization(at, item))
         .collect()
-}
-
-/// An authorization as bodies have it.
-pub fn wire(one: &Authorization) -> Value {
-    json!({
-        "chainId": one.chain_id, "address": one.address.text(), "nonce": one.nonce,
-        "yParity": one.y_parity, "r": U256::from_be_bytes(one.r.0), "s": U256::from_be_bytes(one.s.0),
-    })
 }
 
 fn authorization(at: usize, given: &body::Authorization) -> Result<Authorization, Refused> {

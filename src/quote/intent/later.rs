@@ -72,11 +72,11 @@ pub fn refuse(body: &Body, keyed: bool) -> Result<(), Refused> {
     }
 }
 
-/// Refuses what only Solana origins can be asked for, of which none is traded. What would happen anyway may be said:
-/// the user pays for the deposit, and nothing is added to it.
+/// Refuses fields that only Solana origins have, of which none is traded. A value is taken that says what happens
+/// anyway: the user pays for the deposit, and nothing is added to it.
 pub fn of_solana(body: &Body, origin: &ChainSpec, user: &Address) -> Result<(), Refused> {
     if let Some(given) = &body.deposit_fee_payer
-        && text::account(origin, "depositFeePayer", given)? != *user
+        && text::owner(origin, "depositFeePayer", given)? != *user
     {
         let what =
             "depositFeePayer: expected the user, who pays for the deposit on the origin chain";

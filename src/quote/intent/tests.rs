@@ -1,19 +1,28 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::quote::fixtures::{self, OTHER, ROUTER, TOKEN, USDC, USER, WETH};
+use crate::quote::fixtures::{self, OTHER, ROUTER, TOKEN, USDC, USER, WETH, other};
 
 fn read(body: &Value, keyed: bool) -> Result<(), Refused> {
     let market = fixtures::market();
-    let solver = fixtures::address(fixtures::SOLVER);
     let basis = Basis {
-        market: &market,
-        spec: &fixtures::spec,
-        solver: &solver,
         keyed,
+        ..basis(&market)
     };
     let body = Body::read(body.clone())?;
     Intent::of(&body, &basis).map(drop)
+}
+
+fn basis(market: &Market) -> Basis<'_, 'static> {
+    Basis {
+        market,
+        chain: &chain,
+        keyed: false,
+    }
+}
+
+fn chain(name: &str) -> Option<Traded> {
+    fixtures::traded(name, fixtures::family())
 }
 
 fn with(changes: &Value) -> Value {
@@ -215,6 +224,7 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"user": ""}),
                 json!({"user": zero}),
                 json!({"user": "0x12"}),
+                json!({"user": USER.replacen("0x", "0X", 1)}),
                 json!({"recipient": solana}),
                 json!({"recipient": "0x52908400098527886e0f7030069857D2E4169EE7"}),
                 json!({"refundTo": "somebody"}),
@@ -393,7 +403,7 @@ fn what_must_be_there_is_named() {
     }
 }
 
-fn tells(changes: &Value, message: &str) {
+fn refuses(changes: &Value, message: &str) {
     let refused = read(&with(changes), false).unwrap_err();
     assert_eq!(refused.message, message, "{changes}");
 }
@@ -415,7 +425,7 @@ fn a_misspelled_address_is_named_with_its_field() {
             "txs[0].to",
         ),
     ] {
-        tells(
+        refuses(
             &changes,
             &format!("{field}: checksum of the address is wrong"),
         );
@@ -476,20 +486,14 @@ fn messages_speak_json() {
             "ttl: expected a whole number from 0 to 9007199254740991",
         ),
     ] {
-        tells(&changes, message);
+        refuses(&changes, message);
     }
 }
 
 #[test]
 fn numbers_mean_the_same_however_they_are_written() {
     let market = fixtures::market();
-    let solver = fixtures::address(fixtures::SOLVER);
-    let basis = Basis {
-        market: &market,
-        spec: &fixtures::spec,
-        solver: &solver,
-        keyed: false,
-    };
+    let basis = basis(&market);
     let value = |value: Value| {
         json!({"destinationCurrency": fixtures::NATIVE, "ttl": 60,
                "txs": [{"to": OTHER, "data": "0x12", "value": value}]})
@@ -514,13 +518,7 @@ fn numbers_mean_the_same_however_they_are_written() {
 #[test]
 fn the_lower_of_two_limits_of_calls_counts() {
     let market = fixtures::market();
-    let solver = fixtures::address(fixtures::SOLVER);
-    let basis = Basis {
-        market: &market,
-        spec: &fixtures::spec,
-        solver: &solver,
-        keyed: false,
-    };
+    let basis = basis(&market);
     let (all, deposit) = ("txsGasLimit", "gasLimitForDepositSpecifiedTxs");
     for (limits, wanted) in [
         (json!({}), None),
@@ -533,7 +531,7 @@ fn the_lower_of_two_limits_of_calls_counts() {
         changes["txs"] = json!([{"to": OTHER, "data": "0x12"}]);
         let body = Body::read(with(&changes)).unwrap();
         let intent = Intent::of(&body, &basis).unwrap();
-        assert_eq!(intent.calls_gas, wanted, "{limits}");
+        assert_eq!(intent.calls_work, wanted, "{limits}");
     }
     let much = json!({"txs": [{"to": OTHER, "data": "0x12"}], deposit: 10_000_000_000_u64});
     let refused = read(&with(&much), false).unwrap_err();
@@ -546,13 +544,7 @@ fn the_lower_of_two_limits_of_calls_counts() {
 #[test]
 fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
     let market = fixtures::market();
-    let solver = fixtures::address(fixtures::SOLVER);
-    let basis = Basis {
-        market: &market,
-        spec: &fixtures::spec,
-        solver: &solver,
-        keyed: false,
-    };
+    let basis = basis(&market);
     let fees = json!([{"recipient": USER, "fee": "1"}]);
     for (changes, operation, own) in [
         (json!({}), Operation::Swap, false),
@@ -610,13 +602,7 @@ fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
 #[test]
 fn refunds_fall_back_to_whom_the_origin_can_pay() {
     let market = fixtures::market();
-    let solver = fixtures::address(fixtures::SOLVER);
-    let basis = Basis {
-        market: &market,
-        spec: &fixtures::spec,
-        solver: &solver,
-        keyed: false,
-    };
+    let basis = basis(&market);
     for (changes, wanted) in [
         (json!({}), USER),
         (json!({"recipient": OTHER}), OTHER),
@@ -631,4 +617,76 @@ fn refunds_fall_back_to_whom_the_origin_can_pay() {
         let intent = Intent::of(&body, &basis).unwrap();
         assert_eq!(intent.refund_to.text(), wanted, "{changes}");
     }
+}
+
+/// From `origin`, which is as ever, to `destination`, whose accounts have 32 bytes.
+fn between_families(changes: &Value) -> Result<(String, String), Refused> {
+    let family = |name: &str| match name {
+        "destination" => other::family(),
+        _ => fixtures::family(),
+    };
+    let market = fixtures::parsed(&other::market(fixtures::market_file(), 1), family);
+    let basis = Basis {
+        market: &market,
+        chain: &|name| fixtures::traded(name, family(name)),
+        keyed: false,
+    };
+    let mut body = with(&json!({"destinationCurrency": other::USDC}));
+    for (field, value) in changes.as_object().unwrap() {
+        body[field] = value.clone();
+    }
+    let intent = Intent::of(&Body::read(body).unwrap(), &basis)?;
+    let [recipient, refund_to] = [intent.recipient, intent.refund_to].map(|one| one.to_string());
+    Ok((recipient, refund_to))
+}
+
+#[test]
+fn between_families_each_side_has_accounts_of_its_own() {
+    let checksum = "0x52908400098527886e0f7030069857D2E4169EE7";
+    for (changes, code) in [
+        // An account of the origin is none of the destination.
+        (json!({}), Code::InvalidRecipient),
+        (json!({"refundTo": OTHER}), Code::InvalidRecipient),
+        (json!({"recipient": OTHER}), Code::InvalidAddress),
+        (json!({"recipient": checksum}), Code::InvalidAddress),
+        (json!({"recipient": other::SOLVER}), Code::InvalidRecipient),
+        (json!({"recipient": other::USDC}), Code::InvalidRecipient),
+        (json!({"recipient": other::NATIVE}), Code::InvalidRecipient),
+        (
+            json!({"recipient": other::DEPOSITORY}),
+            Code::InvalidRecipient,
+        ),
+        (
+            json!({"recipient": other::USER, "refundTo": other::USER}),
+            Code::InvalidAddress,
+        ),
+        (
+            json!({"recipient": other::USER, "user": fixtures::SOLVER}),
+            Code::InvalidAddress,
+        ),
+        (
+            json!({"recipient": other::USER, "user": other::USER}),
+            Code::InvalidAddress,
+        ),
+        (
+            json!({"recipient": other::USER, "destinationCurrency": USDC}),
+            Code::InvalidOutputCurrency,
+        ),
+        (
+            json!({"recipient": other::USER, "txs": [{"to": OTHER, "data": "0x12"}]}),
+            Code::ExtraTxsNotSupported,
+        ),
+    ] {
+        let refused = between_families(&changes).unwrap_err();
+        assert_eq!(refused.code, code, "{changes}: {refused}");
+    }
+    for (changes, refund_to) in [
+        (json!({"recipient": other::USER}), USER),
+        (json!({"recipient": other::USER, "refundTo": OTHER}), OTHER),
+    ] {
+        let wanted = (other::USER.to_owned(), refund_to.to_owned());
+        assert_eq!(between_families(&changes), Ok(wanted), "{changes}");
+    }
+    let refused = between_families(&json!({})).unwrap_err();
+    assert!(refused.message.starts_with("recipient: "), "{refused}");
 }

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use alloy::primitives::U256;
-use vm::{Address, ChainSpec, protocol::text::evm_address};
+use vm::{Address, ChainSpec, Family, protocol::text::evm_address};
 
 use super::super::{
     body::{self, Body},
@@ -39,13 +39,21 @@ impl AppFee {
     pub const WHOLE: u64 = BASIS * 10_u64.pow(FRACTION);
 }
 
-/// An address of the chain's family, as long as its native currency's.
-pub fn address(spec: &ChainSpec, text: &str) -> Option<Address> {
-    let address = spec.family.address(text).ok()?;
-    let native = spec.family.native().ok()?;
-    let hex = native.text().starts_with("0x");
-    let sound =
-        address.bytes().len() == native.bytes().len() && (!hex || evm_address(text).is_ok());
+/// An account or contract of the chain's family, unless it is misspelled.
+pub fn account(spec: &ChainSpec, text: &str) -> Option<Address> {
+    spelled(spec.family, spec.family.account(text).ok()?, text)
+}
+
+/// A currency of the chain's family, unless it is misspelled.
+pub fn currency(spec: &ChainSpec, text: &str) -> Option<Address> {
+    spelled(spec.family, spec.family.currency(text).ok()?, text)
+}
+
+/// The address, unless its family writes hex and `text` is none or has a wrong checksum.
+fn spelled(family: &Family, address: Address, text: &str) -> Option<Address> {
+    let usual = family.codec.decode_address(address.bytes());
+    let hex = usual.is_ok_and(|usual| usual.starts_with("0x"));
+    let sound = !hex || text.starts_with("0x") && misspelled(text).is_none();
     sound.then_some(address)
 }
 
@@ -54,8 +62,8 @@ pub fn is_zero(address: &Address) -> bool {
 }
 
 /// An account that can own something.
-pub fn account(spec: &ChainSpec, field: &str, text: &str) -> Result<Address, Refused> {
-    address(spec, text)
+pub fn owner(spec: &ChainSpec, field: &str, text: &str) -> Result<Address, Refused> {
+    account(spec, text)
         .filter(|address| !is_zero(address))
         .ok_or_else(|| bad(field, text))
 }
@@ -65,8 +73,7 @@ pub fn bad(field: &str, text: &str) -> Refused {
     Refused::new(Code::InvalidAddress, format!("{field}: {what}"))
 }
 
-/// What is wrong with 40 hex digits that are no address: in mixed case they say by it that they are
-/// meant so (EIP-55).
+/// What is wrong with `0x` and 40 hex digits in mixed case, which is their checksum (EIP-55).
 pub fn misspelled(text: &str) -> Option<&'static str> {
     let lower = text.strip_prefix("0x")?.to_ascii_lowercase();
     let meant = evm_address(&format!("0x{lower}")).is_ok() && evm_address(text).is_err();

@@ -4,7 +4,7 @@ use vm::Address;
 
 use super::*;
 
-/// Offers what it is told.
+/// Offers what the test says.
 struct Scripted {
     name: &'static str,
     says: Result<(u64, u64), SwapError>,
@@ -17,19 +17,19 @@ impl SwapVenue for Scripted {
     }
 
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
-        let (amount, gas) = self.says.clone()?;
+        let (amount, work) = self.says.clone()?;
         let amount = U256::from(amount);
         Ok(SwapOffer {
             source: self.name,
             terms: terms.clone(),
             input: amount,
             output: amount,
-            gas,
+            work,
             route: Vec::new(),
         })
     }
 
-    fn build(&self, offer: &SwapOffer, _: &SwapOrder) -> Result<SwapCall, SwapError> {
+    fn build(&self, offer: &SwapOffer, _: &SwapOrder) -> Result<SwapDraft, SwapError> {
         assert_eq!(offer.source, self.name);
         Err(SwapError::Unavailable(self.name.to_owned()))
     }
@@ -167,7 +167,7 @@ fn open(changes: &serde_json::Value) -> Result<Swaps, SpecError> {
     Swaps::open(&market(changes), |_| {
         let head_calls = vm::trade::HeadCalls {
             family: &vm::ethereum::FAMILY,
-            accounts: Vec::new(),
+            contracts: Vec::new(),
         };
         Some(SwapAccess {
             head_calls,
@@ -209,7 +209,7 @@ fn only_what_can_be_read_and_has_a_family_with_exchanges_is_served() {
     let other = Swaps::open(&market(&json!({})), |_| {
         let head_calls = vm::trade::HeadCalls {
             family: &vm::solana::FAMILY,
-            accounts: Vec::new(),
+            contracts: Vec::new(),
         };
         Some(SwapAccess {
             head_calls,

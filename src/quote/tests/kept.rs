@@ -43,7 +43,7 @@ fn bytes(rows: &[Stored]) -> usize {
     rows.iter().map(row).sum()
 }
 
-/// `calls` calls with so much calldata together, in which nothing repeats.
+/// `calls` calls with so many bytes of data together, in which nothing repeats.
 fn txs(calls: usize, bytes: usize) -> Value {
     let words = (0..bytes.div_ceil(32)).map(|at| keccak256(at.to_be_bytes()));
     let data: Vec<u8> = words.flat_map(|word| word.0).take(bytes).collect();
@@ -61,10 +61,10 @@ async fn a_usual_quote_takes_two_kilobytes_at_most_in_two_rows() {
         json!({"authorizationList": [super::authorization(|_| ())]}),
         txs(1, 100),
     ] {
-        let told = changes.to_string();
+        let asked = changes.to_string();
         let rows = rows(changes).await.unwrap();
-        assert_eq!(kinds(&rows), [ORDER, QUOTE], "{told}");
-        assert!(bytes(&rows) <= MOST, "{} bytes: {told}", bytes(&rows));
+        assert_eq!(kinds(&rows), [ORDER, QUOTE], "{asked}");
+        assert!(bytes(&rows) <= MOST, "{} bytes: {asked}", bytes(&rows));
     }
 }
 
@@ -88,7 +88,7 @@ async fn what_is_not_counted_takes_two_kilobytes_at_most_whatever_its_calls_are(
     assert!(most > MOST - 200, "{most} bytes");
 }
 
-/// Whoever has no key gets no larger one: 50 calls, with as much calldata as a transaction has.
+/// Whoever has no key gets no larger one: 50 calls, with as much data as a transaction has.
 #[tokio::test]
 async fn the_largest_quote_is_counted_with_all_of_its_bytes() {
     let mut largest = None;

@@ -16,7 +16,7 @@ use crate::{
 
 const LATER: u64 = NOW / 1_000 + 600;
 const PLAIN: Burden = Burden {
-    data: U256::ZERO,
+    besides: U256::ZERO,
     together: 1,
 };
 
@@ -240,13 +240,13 @@ async fn dearer_bytes_are_part_of_a_late_price() {
     let offer = async |data: u64| {
         let repricer = fixture.repricer();
         let burden = Burden {
-            data: U256::from(data),
+            besides: U256::from(data),
             ..PLAIN
         };
         repricer.offer(&request, burden, LATER).await
     };
     let charged = 1_000_000_000_000_000;
-    assert_eq!(request.fill_data, U256::from(charged));
+    assert_eq!(request.fill_besides, U256::from(charged));
     assert_eq!(offer(charged).await, Ok(Offer::Promised));
     // A thousandth of an ether more, at $2,500.
     let Ok(Offer::Less(amount)) = offer(2 * charged).await else {

@@ -71,14 +71,14 @@ async fn each_order_is_what_it_would_be_alone_with_an_id_and_steps_of_its_own() 
     }
     let native = json!({"originCurrency": NATIVE, "amount": HUNDRED});
     for (at, alone) in [json!({}), native].into_iter().enumerate() {
-        let (told, alone) = (&answer["requests"][at], fixture.quote(alone).await.unwrap());
-        assert_eq!(told["fees"], alone["fees"]);
-        assert_eq!(told["details"], alone["details"]);
-        let id = text(told, "/requestId").parse().unwrap();
+        let (joint, alone) = (&answer["requests"][at], fixture.quote(alone).await.unwrap());
+        assert_eq!(joint["fees"], alone["fees"]);
+        assert_eq!(joint["details"], alone["details"]);
+        let id = text(joint, "/requestId").parse().unwrap();
         let request = fixture.requests().by_id(&id).await.unwrap().unwrap();
-        assert_eq!(kept(&request)["details"], told["details"]);
+        assert_eq!(kept(&request)["details"], joint["details"]);
         assert_eq!(request.referrer.as_deref(), Some("me"));
-        let order = text(told, "/protocol/v2/orderId");
+        let order = text(joint, "/protocol/v2/orderId");
         assert_eq!(request.order_id.to_string(), order);
         // Its deposit names it, and no other.
         let deposit = text(&answer, &format!("/steps/{}/items/0/data/data", at + 1));
@@ -353,11 +353,11 @@ async fn orders_of_one_key_hold_what_they_promise_together() {
     }
 }
 
-/// What a deposit takes of an allowance is not there for the next one.
+/// What a deposit takes of an approval is not there for the next one.
 #[tokio::test]
-async fn an_allowance_serves_each_deposit_once() {
+async fn an_approval_serves_each_deposit_once() {
     let fixture = Fixture::default();
-    fixture.with(|world| world.allowance = U256::from(100_000_000));
+    fixture.with(|world| world.approved = U256::from(100_000_000));
     let (usdc, token) = (origin(USDC, "100000000"), origin(TOKEN, ETH));
     let mut others = usdc.clone();
     others["user"] = json!(OTHER);

@@ -54,7 +54,7 @@ fn least(order: &Order, deposited: U256) -> U256 {
 }
 
 #[tokio::test]
-async fn a_wei_is_no_refund_and_what_gas_leaves_is_one() {
+async fn a_single_unit_is_no_refund_and_what_fees_leave_is_one() {
     for (currency, amount) in [(NATIVE, "1000000000000000000"), (USDC, "100000000")] {
         let changes = json!({"originCurrency": currency, "destinationCurrency": currency,
                              "amount": amount, "tradeType": "EXACT_OUTPUT"});
@@ -65,7 +65,7 @@ async fn a_wei_is_no_refund_and_what_gas_leaves_is_one() {
             let deposited = paid * U256::from(up) / U256::from(down);
             let least = least(&order, deposited);
             assert!(least > U256::from(1), "{least} of {deposited}");
-            // Gas may take 99 % of it.
+            // Fees may take 99 % of it.
             assert!(
                 least <= deposited.div_ceil(U256::from(100)),
                 "{least} of {deposited}"
@@ -111,9 +111,9 @@ async fn quote_in_the_routers_name_switches_no_token_off() {
     }
 }
 
-/// Somebody moves a pool for a block: of the rehearsals only the first comes too early.
+/// Somebody moves a pool for a block: only the first simulation comes too early.
 #[tokio::test]
-async fn price_that_moves_between_two_rehearsals_is_no_fee() {
+async fn price_that_moves_between_two_simulations_is_no_fee() {
     static SEEN: AtomicUsize = AtomicUsize::new(0);
     let fixture = Fixture::default();
     fixture.with(|world| {
@@ -317,9 +317,9 @@ async fn who_makes_calls_is_quoted_only_while_their_gas_is_there() {
 #[tokio::test]
 async fn no_quote_is_taken_below_the_reserve() {
     let fixture = Fixture::default();
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let reserve = |least| {
-        let reserve = Reserve::new(vec![place.path().to_owned()], least);
+        let reserve = Reserve::new(vec![directory.path().to_owned()], least);
         reserve.look().unwrap();
         Arc::new(reserve)
     };
@@ -438,7 +438,7 @@ async fn what_its_chain_charges_for_a_fills_bytes_is_charged() {
             fixture.with(|world| world.data_fee = fee);
             let answer = fixture.quote(changes.clone()).await.unwrap();
             let request = super::stored(&fixture, &answer).await;
-            assert_eq!(request.fill_data, U256::from(fee.unwrap_or_default()));
+            assert_eq!(request.fill_besides, U256::from(fee.unwrap_or_default()));
             super::amount(&answer, "/fees/relayerGas/amount")
         };
         // A thousandth of an ether at $2,500.
@@ -452,26 +452,26 @@ async fn the_real_payment_is_simulated() {
     let changes = json!({"originCurrency": NATIVE, "destinationCurrency": NATIVE,
                          "amount": "1000000000000000000"});
     let fixture = Fixture::default();
-    // The recipient's code wakes up for more than a wei.
+    // The recipient's code wakes up for more than one unit.
     fixture.with(|world| world.gas_of_more = Some(500_000));
     let answer = fixture.quote(changes).await.unwrap();
-    assert_eq!(super::stored(&fixture, &answer).await.fill_gas, 500_000);
-    let wei = super::amount(&answer, "/fees/relayerGas/amount");
+    assert_eq!(super::stored(&fixture, &answer).await.fill_work, 500_000);
+    let cost = super::amount(&answer, "/fees/relayerGas/amount");
     assert_eq!(
-        wei,
+        cost,
         super::I256::try_from(500_000_u64 * 1_100_000_000).unwrap()
     );
 }
 
 #[tokio::test]
-async fn where_no_node_estimates_a_payment_takes_what_the_table_knows_if_that_is_all() {
+async fn where_no_node_estimates_a_payment_takes_what_is_usual_if_that_is_all() {
     let fixture = Fixture::default();
     fixture.with(|world| world.mute = true);
     let answer = fixture.quote(json!({})).await.unwrap();
-    assert_eq!(super::stored(&fixture, &answer).await.fill_gas, 75_000);
+    assert_eq!(super::stored(&fixture, &answer).await.fill_work, 75_000);
     let calls = json!({"txs": [{"to": OTHER, "data": "0x12"}]});
     assert_eq!(refused(&fixture, calls).await.code, Code::RpcHttpError);
-    // What bytes cost is in no table.
+    // Nobody knows what bytes usually cost.
     fixture.with(|world| world.data_fee = Some(1));
     assert_eq!(refused(&fixture, json!({})).await.code, Code::RpcHttpError);
 }
@@ -535,9 +535,9 @@ async fn nothing_is_quoted_where_no_blocks_are_made() {
         let fixture = Fixture::default();
         fixture.with(|world| world.stalled = Some(network.into()));
         let asked = ask(&fixture.quoter(), json!({})).await;
-        let told = asked.err().map(|refused| (refused.code, refused.message));
+        let said = asked.err().map(|refused| (refused.code, refused.message));
         let expected = (Code::ServiceUnavailable, format!("{network} stands"));
-        assert_eq!(told, Some(expected).filter(|_| network != "elsewhere"));
+        assert_eq!(said, Some(expected).filter(|_| network != "elsewhere"));
     }
 }
 

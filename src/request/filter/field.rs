@@ -9,7 +9,7 @@ use crate::request::{
     summary::{Kind, Role, Summary},
 };
 
-/// See the module.
+/// A field that a query can ask for by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Field {
     Id,

@@ -56,7 +56,7 @@ impl Wrong {
     }
 }
 
-/// See the module.
+/// Which requests are asked for, and in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Query {
     pub all: Vec<Clause>,

@@ -391,8 +391,8 @@ fn what_waits_is_asked_for_by_its_own_status() {
             let pairs = pairs.iter();
             let pairs = pairs.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
             let wrong = Asked::parse(asked, pairs, &Caller::default(), &[]).unwrap_err();
-            let told = (wrong.code, wrong.parameter.as_str());
-            assert_eq!(told, ("API_KEY_NOT_OWNED", "status"));
+            let refused = (wrong.code, wrong.parameter.as_str());
+            assert_eq!(refused, ("API_KEY_NOT_OWNED", "status"));
         }
         let pairs = [("status".to_owned(), "pending".to_owned())];
         assert!(Asked::parse(asked, pairs, &Caller::default(), &[]).is_ok());

@@ -242,7 +242,7 @@ impl CaseView<'_> {
         let tx_details = self.tx_details(&deposit.network, &deposit.transaction)?;
         let known = tx_details.is_of(&deposit.place).then_some(tx_details)?;
         let micro = known.worth(&deposit.currency, units)?;
-        Some(format::usd(format::whole(micro)))
+        Some(format::usd(format::from_micro(micro)))
     }
 
     /// As quoted: nothing of it is known besides what everybody sees in `fees`.
@@ -275,7 +275,7 @@ fn parts(details: &Details, impacts: Impacts) -> Parts {
     let fee = |micro: i128| {
         let units = paid.bought(micro.unsigned_abs());
         Fee {
-            usd: format::usd_short(format::whole(micro)),
+            usd: format::usd_short(format::from_micro(micro)),
             amount: units.to_string(),
             amount_formatted: format::units(units, paid.currency.decimals),
         }

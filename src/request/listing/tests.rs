@@ -113,7 +113,7 @@ struct Rendered {
     v1: Value,
 }
 
-fn told(request: &Request, facts: &Facts, seen: &[(&str, &str, TxDetails)]) -> Rendered {
+fn rendered(request: &Request, facts: &Facts, seen: &[(&str, &str, TxDetails)]) -> Rendered {
     let seen = seen.iter();
     let seen = seen.map(|(network, hash, tx_details)| {
         let name = ((*network).to_owned(), (*hash).to_owned());
@@ -148,13 +148,13 @@ fn filled() -> Facts {
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn a_filled_request_is_told_in_full() {
     let hash = deposit(3, Standing::Final).transaction;
-    // 30,000,000,000,000 wei of 2,000 dollars: six cents.
+    // 30,000,000,000,000 units of 2,000 dollars each 10^18: six cents.
     let gas = tx_details(9, 30_000_000_000_000);
     let seen = [
         ("origin", hash.as_str(), tx_details(3, 7)),
         ("destination", "0xf111", gas),
     ];
-    let told = told(&request(), &filled(), &seen).v3;
+    let rendered = rendered(&request(), &filled(), &seen).v3;
     let root = [
         ("status", json!("success")),
         ("user", json!(fixtures::USER)),
@@ -168,9 +168,9 @@ fn a_filled_request_is_told_in_full() {
         ("updatedAt", json!("2023-11-14T22:13:29.000Z")),
     ];
     for (name, wanted) in root {
-        assert_eq!(told.get(name), Some(&wanted), "{name}");
+        assert_eq!(rendered.get(name), Some(&wanted), "{name}");
     }
-    let data = &told["data"];
+    let data = &rendered["data"];
     let change = json!([{"address": fixtures::USER, "change": {"kind": "token",
         "data": {"tokenKind": "ft", "tokenAddress": fixtures::USDC}, "balanceDiff": "-6"}}]);
     let incoming = json!([{
@@ -231,7 +231,7 @@ fn a_filled_request_is_told_in_full() {
     for name in ["referrer", "apiKeyName"] {
         assert_eq!(data.get(name), None, "{name} is the owner's");
     }
-    let protocol = &told["protocol"];
+    let protocol = &rendered["protocol"];
     assert_eq!(protocol["deposit"]["origin"]["transactionId"], json!(hash));
     assert_eq!(protocol["deposit"]["origin"]["amount"], "100000000");
     assert_eq!(protocol["solver"]["chainId"], 31_002);
@@ -242,7 +242,7 @@ fn a_filled_request_is_told_in_full() {
 
 #[test]
 fn what_has_not_been_seen_is_null_or_not_there() {
-    let told_of = |facts: &Facts| told(&request(), facts, &[]).v3;
+    let told_of = |facts: &Facts| rendered(&request(), facts, &[]).v3;
     let waiting = told_of(&Facts::default());
     assert_eq!(waiting["status"], "waiting");
     assert_eq!(waiting["data"]["fees"]["actual"], Value::Null);
@@ -267,11 +267,11 @@ fn what_has_not_been_seen_is_null_or_not_there() {
     assert_eq!(deposited["data"]["inTxs"][0]["stateChanges"], Value::Null);
     // The fill was seen in another block than the one that counts.
     let other = [("destination", "0xf111", tx_details(8, 1))];
-    let moved = told(&request(), &filled(), &other).v3;
+    let moved = rendered(&request(), &filled(), &other).v3;
     assert_eq!(moved["data"]["outTxs"][0]["fee"], Value::Null);
     assert_eq!(moved["data"]["fees"]["actual"]["execution"]["usd"], "-0.12");
     // A quote of an older version.
-    let bare = told(&fixtures::request(1), &filled(), &[]);
+    let bare = rendered(&fixtures::request(1), &filled(), &[]);
     assert_eq!(bare.v3["data"]["fees"], Value::Null);
     assert_eq!(bare.v3["data"]["route"], Value::Null);
     assert_eq!(bare.v2["data"]["metadata"]["currencyIn"], Value::Null);
@@ -332,7 +332,7 @@ fn null_stands_only_where_the_published_types_have_it() {
     ];
     for request in [request(), fixtures::request(1)] {
         for facts in [Facts::default(), filled(), failed.clone()] {
-            let all = told(&request, &facts, &[]);
+            let all = rendered(&request, &facts, &[]);
             for (edition, allowed) in [
                 (&all.v3, &new[..]),
                 (&all.v2, &old[..]),
@@ -363,7 +363,7 @@ fn what_ended_is_worth_what_it_was_then() {
             priced(gas.clone(), (NATIVE, 18), 3_000),
         ),
     ];
-    let data = told(&request(), &filled(), &seen).v3["data"].clone();
+    let data = rendered(&request(), &filled(), &seen).v3["data"].clone();
     assert_eq!(data["outTxs"][0]["feeUsd"], "0.090000");
     assert_eq!(
         data["inTxs"][0].get("feeUsd"),
@@ -385,7 +385,7 @@ fn what_ended_is_worth_what_it_was_then() {
             priced(gas, (fixtures::USDC, 6), 3_000),
         ),
     ];
-    let data = told(&request(), &filled(), &moved).v3["data"].clone();
+    let data = rendered(&request(), &filled(), &moved).v3["data"].clone();
     assert_eq!(data["outTxs"][0].get("feeUsd"), None);
     assert_eq!(data["fees"]["actual"]["execution"]["usd"], "-0.08");
     assert_eq!(data["appFees"]["actual"][0]["amountUsd"], "0.500000");
@@ -393,8 +393,8 @@ fn what_ended_is_worth_what_it_was_then() {
 
 #[test]
 fn exchanges_that_the_caller_named_are_told() {
-    let lists = |told: &Rendered| {
-        let route = &told.v3["data"]["route"];
+    let lists = |rendered: &Rendered| {
+        let route = &rendered.v3["data"]["route"];
         [
             "includedSwapSources",
             "includedOriginSwapSources",
@@ -403,12 +403,12 @@ fn exchanges_that_the_caller_named_are_told() {
         ]
         .map(|name| route.get(name).cloned())
     };
-    let of_sides = |told: &Rendered| {
-        let route = &told.v2["data"]["metadata"]["route"];
+    let of_sides = |rendered: &Rendered| {
+        let route = &rendered.v2["data"]["metadata"]["route"];
         ["origin", "destination"].map(|side| route[side]["includedSwapSources"].clone())
     };
     let mut request = request();
-    let plain = told(&request, &Facts::default(), &[]);
+    let plain = rendered(&request, &Facts::default(), &[]);
     let none = Some(json!([]));
     assert_eq!(lists(&plain), [none.clone(), none.clone(), none, None]);
     assert_eq!(of_sides(&plain), [json!([]), json!([])]);
@@ -419,10 +419,10 @@ fn exchanges_that_the_caller_named_are_told() {
         json!({"included": ["a", "b"], "excluded": ["c"], "destination": ["b"]});
     request.quoted = quoted.into();
     for facts in [Facts::default(), filled()] {
-        let told = told(&request, &facts, &[]);
+        let rendered = rendered(&request, &facts, &[]);
         let wanted = [json!(["a", "b"]), json!([]), json!(["b"]), json!(["c"])];
-        assert_eq!(lists(&told), wanted.map(Some));
-        assert_eq!(of_sides(&told), [json!(["a", "b"]), json!(["b"])]);
+        assert_eq!(lists(&rendered), wanted.map(Some));
+        assert_eq!(of_sides(&rendered), [json!(["a", "b"]), json!(["b"])]);
     }
 }
 
@@ -432,7 +432,7 @@ fn what_an_exchange_gave_is_told_as_it_came_out() {
     // The solver paid the router, which exchanges it.
     facts.attempts[0].currency = WETH.into();
     let told_of = |seen: &[(&str, &str, TxDetails)]| {
-        told(&request(), &facts, seen).v3["data"]["route"]["actual"].clone()
+        rendered(&request(), &facts, seen).v3["data"]["route"]["actual"].clone()
     };
     let unseen = told_of(&[]);
     let output = &unseen["destination"]["outputCurrency"];
@@ -466,7 +466,7 @@ fn failures_and_refunds_say_why() {
         ..Facts::default()
     };
     let seen = [("destination", "0xf111", tx_details(9, 1))];
-    let all = told(&request(), &facts, &seen);
+    let all = rendered(&request(), &facts, &seen);
     let data = &all.v3["data"];
     assert_eq!(all.v3["status"], "refund");
     assert_eq!(data["failReason"], "SLIPPAGE");
@@ -490,7 +490,7 @@ fn failures_and_refunds_say_why() {
         refund_failure: Some(RefundFailReason::AmountTooLowToRefund),
         ..Facts::default()
     };
-    let all = told(&request(), &gone, &[]);
+    let all = rendered(&request(), &gone, &[]);
     assert_eq!(all.v3["data"]["inTxs"][0]["status"], "failure");
     assert_eq!(
         all.v3["data"]["refundFailReason"],
@@ -519,10 +519,10 @@ fn what_is_left_and_what_was_too_much_is_told() {
     });
     let (id, time) = (left.onchain_id, left.place.time);
     facts.deposits.push(left);
-    let told = told(&request(), &facts, &[]);
-    let refunds = &told.v3["protocol"]["settlement"]["destination"]["refunds"];
+    let rendered = rendered(&request(), &facts, &[]);
+    let refunds = &rendered.v3["protocol"]["settlement"]["destination"]["refunds"];
     assert_eq!(refunds[0]["transactionId"], "0xe", "{refunds}");
-    let text = told.v3.to_string();
+    let text = rendered.v3.to_string();
     let from = crate::format::iso((time + 604_800) * 1_000);
     for wanted in [
         "parkedDeposits",
@@ -536,7 +536,7 @@ fn what_is_left_and_what_was_too_much_is_told() {
 
 #[test]
 fn older_editions_say_it_in_their_words() {
-    let all = told(&request(), &filled(), &[]);
+    let all = rendered(&request(), &filled(), &[]);
     let data = &all.v2["data"];
     assert_eq!(data["failReason"], "N/A");
     assert_eq!(data["inTxs"][0].get("txHash"), None);
@@ -583,7 +583,7 @@ fn older_editions_say_it_in_their_words() {
         ),
     ];
     for (facts, wanted) in states {
-        let all = told(&request(), &facts, &[]);
+        let all = rendered(&request(), &facts, &[]);
         let found = [&all.v3, &all.v2, &all.v1].map(|one| one["status"].clone());
         assert_eq!(found, wanted);
     }
@@ -628,7 +628,7 @@ fn settled(deposit: Applied, outcome: Applied) -> Value {
         }),
         ..filled()
     };
-    told(&request(), &facts, &[]).v3["protocol"].clone()
+    rendered(&request(), &facts, &[]).v3["protocol"].clone()
 }
 
 fn mint(token: u64, amount: u64) -> String {
@@ -724,9 +724,9 @@ fn one_asset_on_two_chains_is_a_bridge() {
         request.quoted = quoted.into();
         change(&mut request);
         let found = Summary::of(&request, &Facts::default()).kind;
-        let told = told(&request, &filled(), &[]).v3["requestType"].clone();
-        assert_eq!(told, found.text());
-        told
+        let rendered = rendered(&request, &filled(), &[]).v3["requestType"].clone();
+        assert_eq!(rendered, found.text());
+        rendered
     };
     assert_eq!(kind(|_| {}), "Bridge");
     assert_eq!(
@@ -736,7 +736,7 @@ fn one_asset_on_two_chains_is_a_bridge() {
     let call = |request: &mut Request| request.calls = fixtures::large(1, 4).calls;
     assert_eq!(kind(call), "Call");
     assert_eq!(
-        told(&request(), &filled(), &[]).v3["requestType"],
+        rendered(&request(), &filled(), &[]).v3["requestType"],
         "Crosschain Swap"
     );
 }
@@ -745,7 +745,7 @@ fn one_asset_on_two_chains_is_a_bridge() {
 fn what_a_solver_does_on_one_chain_has_no_destination() {
     let mut request = request();
     request.destination = request.origin.clone();
-    let route = |facts: &Facts| told(&request, facts, &[]).v3["data"]["route"].clone();
+    let route = |facts: &Facts| rendered(&request, facts, &[]).v3["data"]["route"].clone();
     let (done, open) = (route(&filled()), route(&Facts::default()));
     let paid = Facts {
         attempts: Vec::new(),
@@ -794,7 +794,7 @@ fn what_the_user_did_alone_is_told_as_it_came_out() {
         negative: false,
         amount: U256::from(48_000_000_000_000_000_u64),
     });
-    let all = told(&request, &facts, &[("origin", "0xa", seen)]);
+    let all = rendered(&request, &facts, &[("origin", "0xa", seen)]);
     let data = &all.v3["data"];
     assert_eq!(data["inTxs"], data["outTxs"]);
     assert_eq!(
@@ -802,7 +802,7 @@ fn what_the_user_did_alone_is_told_as_it_came_out() {
         "0.048"
     );
     assert_eq!(all.v3["requestType"], "Same-chain Swap");
-    let unseen = told(&request, &facts, &[]);
+    let unseen = rendered(&request, &facts, &[]);
     let quoted = &unseen.v3["data"]["route"]["actual"]["origin"]["outputCurrency"];
     assert_eq!(quoted["amount"], "50000000000000000");
 }

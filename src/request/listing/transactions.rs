@@ -104,7 +104,7 @@ impl Moved<'_> {
     /// Dollars of the fee, at the price of then.
     pub fn fee_usd(&self) -> Option<String> {
         let micro = self.tx_details?.fee_micro()?;
-        Some(format::usd(format::whole(micro)))
+        Some(format::usd(format::from_micro(micro)))
     }
 
     pub fn data(&self) -> Option<CallData> {

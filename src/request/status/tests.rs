@@ -251,7 +251,7 @@ fn deposits_that_pay_for_nothing_speak_only_while_none_pays() {
 #[test]
 fn deposits_of_others_say_nothing_unless_they_pay() {
     let request = fixtures::request(1);
-    let told = |change: fn(&mut Deposit), refused, attempts: &[(Purpose, State)]| {
+    let judged_of = |change: fn(&mut Deposit), refused, attempts: &[(Purpose, State)]| {
         let mut facts = facts(&[Standing::Final], attempts);
         let deposit = &mut facts.deposits[0];
         deposit.depositor = fixtures::USDC.into();
@@ -275,23 +275,23 @@ fn deposits_of_others_say_nothing_unless_they_pay() {
         |one| one.currency = fixtures::USER.into(),
     ];
     for change in cases {
-        let (before, after, shown) = told(change, refused, &[]);
+        let (before, after, shown) = judged_of(change, refused, &[]);
         assert_eq!((before, after), (waiting, waiting));
         let shown = serde_json::to_value(shown).unwrap();
         assert_eq!(shown["inTxHashes"], serde_json::json!([]));
         for state in [broadcast(), confirmed()] {
-            assert_eq!(told(change, None, &[(REFUND, state)]).1, waiting);
+            assert_eq!(judged_of(change, None, &[(REFUND, state)]).1, waiting);
         }
     }
     // Who pays for it pays for it.
-    assert_eq!(told(|_| (), None, &[]).0, plain(Status::Pending));
+    assert_eq!(judged_of(|_| (), None, &[]).0, plain(Status::Pending));
 }
 
 /// Anybody can deposit in the user's name, and what he gives goes back to the user.
 #[test]
 fn what_strangers_deposit_in_the_users_name_changes_no_status() {
     let request = fixtures::request(1);
-    let told = |own: bool, standing, attempts: &[(Purpose, State)]| {
+    let judged_of = |own: bool, standing, attempts: &[(Purpose, State)]| {
         let mut facts = facts(&[standing], attempts);
         let deposit = &mut facts.deposits[0];
         (deposit.own, deposit.amount) = (own, alloy::primitives::U256::from(1_000_000));
@@ -310,11 +310,11 @@ fn what_strangers_deposit_in_the_users_name_changes_no_status() {
     for standing in [Standing::Included, Standing::Final] {
         for attempts in [&[][..], &[(REFUND, broadcast())], &[(REFUND, confirmed())]] {
             let silent = (waiting, waiting, false);
-            assert_eq!(told(false, standing, attempts), silent, "{attempts:?}");
+            assert_eq!(judged_of(false, standing, attempts), silent, "{attempts:?}");
         }
     }
     // What the user gave speaks.
-    let (before, after, event) = told(true, Standing::Final, &[(REFUND, confirmed())]);
+    let (before, after, event) = judged_of(true, Standing::Final, &[(REFUND, confirmed())]);
     let low = Some(FailReason::DepositedAmountTooLowToFill);
     assert_eq!(before, plain(Status::Pending));
     assert_eq!((after, event), ((Status::Refund, low), true));
@@ -323,14 +323,14 @@ fn what_strangers_deposit_in_the_users_name_changes_no_status() {
 #[test]
 fn a_filled_request_fails_with_its_deposit_and_recovers_with_it() {
     let mut facts = facts(&[Standing::Final], &[(FILL, confirmed())]);
-    let mut told = vec![judged(&facts)];
+    let mut judged_of = vec![judged(&facts)];
     for standing in [Standing::Reorged, Standing::Included, Standing::Final] {
         facts.deposits[0].standing = standing;
-        told.push(judged(&facts));
+        judged_of.push(judged(&facts));
     }
     let success = (Status::Success, None);
     let reorged = (Status::Failure, Some(FailReason::DepositReorged));
-    assert_eq!(told, [success, reorged, success, success]);
+    assert_eq!(judged_of, [success, reorged, success, success]);
 }
 
 #[test]

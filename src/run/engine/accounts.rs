@@ -1,4 +1,4 @@
-//! The solver's accounts on each network: of its present key and of its former ones.
+//! The solver's accounts on each network: of its present keys and of its former ones.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,75 +6,80 @@ use anyhow::Context;
 
 use super::EngineContext;
 use crate::solver::{
-    account::{Gas, SolverAccount},
+    account::{SendLimits, SolverAccount},
     chain::TradingChain,
     keys::Keys,
     settle::Settler,
 };
 
-fn gas(site: &TradingChain) -> Gas {
-    Gas {
-        most: site.providers.limits().max_fee,
-        ..Gas::default()
+fn limits(chain: &TradingChain) -> SendLimits {
+    SendLimits {
+        most_rate: chain.providers.limits.rate,
+        ..SendLimits::default()
     }
 }
 
-/// Every lane there is, in order of their networks.
+/// All accounts, ordered by their networks: those on networks of the market and the settler's.
 pub fn all(
-    lanes: &HashMap<String, Arc<SolverAccount>>,
+    accounts: &HashMap<String, Arc<SolverAccount>>,
     settler: Option<&Arc<Settler>>,
 ) -> Vec<Arc<SolverAccount>> {
-    let mut all: Vec<_> = lanes.values().cloned().collect();
-    let settling = settler.map(|settler| settler.lane.clone());
-    all.extend(settling.filter(|lane| !lanes.contains_key(&lane.site.name)));
-    all.sort_by(|one, other| one.site.name.cmp(&other.site.name));
+    let mut all: Vec<_> = accounts.values().cloned().collect();
+    let settling = settler.map(|settler| settler.account.clone());
+    all.extend(settling.filter(|account| !accounts.contains_key(&account.chain.name)));
+    all.sort_by(|one, other| one.chain.name.cmp(&other.chain.name));
     all
 }
 
 impl EngineContext<'_> {
-    pub(super) async fn lanes(&self) -> anyhow::Result<HashMap<String, Arc<SolverAccount>>> {
-        let mut lanes = HashMap::new();
-        for place in &self.places {
-            let chain = place.opened.chain.clone();
-            let site = TradingChain::traded(place.network, chain, place.providers.clone())?;
-            let lane = self.lane(site).await?;
-            lanes.insert(place.network.name.clone(), Arc::new(lane));
+    pub(super) async fn solver_accounts(
+        &self,
+    ) -> anyhow::Result<HashMap<String, Arc<SolverAccount>>> {
+        let mut accounts = HashMap::new();
+        for network in &self.networks {
+            let chain = network.opened.chain.clone();
+            let chain = TradingChain::traded(network.listed, chain, network.providers.clone())?;
+            let account = self.solver_account(chain).await?;
+            accounts.insert(network.name().to_owned(), Arc::new(account));
         }
-        Ok(lanes)
+        Ok(accounts)
     }
 
-    /// The lanes of keys that the solver had before, where it has one now.
+    /// The accounts of keys that the solver had before, on the chains where it has an account now.
     pub(super) async fn former(
         &self,
         present: &[Arc<SolverAccount>],
     ) -> anyhow::Result<Vec<Arc<SolverAccount>>> {
         let mut former = Vec::new();
-        for site in present.iter().map(|lane| &lane.site) {
-            for key in &self.trading.previous {
-                let (store, gas) = (self.requests.store().clone(), gas(site));
+        for chain in present.iter().map(|account| &account.chain) {
+            for key in &self.trading.former {
+                let (store, limits) = (self.requests.store().clone(), limits(chain));
                 let now = (self.outside.clock)();
-                let lane =
-                    SolverAccount::former(site.clone(), store, key.clone(), gas, now).await?;
-                former.extend(lane.map(Arc::new));
+                let account = SolverAccount::former(chain.clone(), store, key, limits, now).await?;
+                former.extend(account.map(Arc::new));
             }
         }
         Ok(former)
     }
 
     pub(super) fn keys(&self) -> Keys {
+        let former = self.trading.former.iter();
+        let former = former.filter_map(|key| key.promising().cloned());
         Keys {
-            current: self.signer.clone(),
-            former: self.trading.previous.clone().into(),
+            current: self.trading.keys.secp256k1.clone(),
+            former: former.collect(),
             family: self.trading.solver_family,
         }
     }
 
-    pub(super) async fn lane(&self, site: TradingChain) -> anyhow::Result<SolverAccount> {
-        let (store, signer) = (self.requests.store().clone(), self.signer.clone());
-        let name = site.name.clone();
-        let now = (self.outside.clock)();
-        let gas = gas(&site);
-        let lane = SolverAccount::open(Arc::new(site), store, signer, gas, now).await;
-        lane.with_context(|| format!("the solver cannot work on {name}"))
+    pub(super) async fn solver_account(
+        &self,
+        chain: TradingChain,
+    ) -> anyhow::Result<SolverAccount> {
+        let (store, now) = (self.requests.store().clone(), (self.outside.clock)());
+        let (name, limits) = (chain.name.clone(), limits(&chain));
+        let keys = &self.trading.keys;
+        let account = SolverAccount::open(Arc::new(chain), store, keys, limits, now).await;
+        account.with_context(|| format!("the solver cannot work on {name}"))
     }
 }

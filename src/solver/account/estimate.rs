@@ -1,122 +1,97 @@
-//! What a call of the account's would take, and cost.
+//! What a transaction of the account's would take, and cost.
 
 use vm::{
     Amount,
-    trade::{Authorization, Call, Fees, Intended, Revert, Unfit},
+    trade::{Draft, Fee, FeeRate, Revert, Trial, Unfit},
 };
 
-use super::{Attempt, SolverAccount};
+use super::{SolverAccount, attempt};
 use crate::solver::SolverError;
 
 impl SolverAccount {
-    /// Gas units of a call as it will be sent, with room for what changes until it is included; or why it
-    /// would revert, by agreement.
-    pub async fn estimate(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, SolverError> {
-        let most = self.site.providers.limits().gas;
-        let estimate = self.bare_estimate(call, authorizations).await?;
-        Ok(estimate.map(|gas| gas.saturating_add(gas / 4).min(most)))
+    /// The work of a transaction as it will be sent, with room for what changes until it is included; or why it
+    /// would fail, by agreement.
+    pub async fn simulate(&self, draft: &Draft) -> Result<Result<u64, Revert>, SolverError> {
+        let most = self.chain.providers.limits.work;
+        let work = self.bare_work(draft).await?;
+        Ok(work.map(|work| work.saturating_add(work / 4).min(most)))
     }
 
-    /// As [`Self::estimate`], without room.
-    pub async fn bare_estimate(
+    /// As [`Self::simulate`], without room.
+    pub async fn bare_work(&self, draft: &Draft) -> Result<Result<u64, Revert>, SolverError> {
+        self.tried(draft, self.chain.providers.limits.work).await
+    }
+
+    /// Whether a transaction still succeeds with so much work and no more, as it will be sent: code can tell a
+    /// simulation by the work that it may take.
+    pub async fn simulate_with(
         &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, SolverError> {
+        draft: &Draft,
+        work: u64,
+    ) -> Result<Result<(), Revert>, SolverError> {
+        Ok(self.tried(draft, work).await?.map(drop))
+    }
+
+    async fn tried(&self, draft: &Draft, most: u64) -> Result<Result<u64, Revert>, SolverError> {
         // Nothing is planned above the operator's limit.
-        let fees = self.fees().await?;
-        let most = self.site.providers.limits().gas;
-        let intended = Intended {
-            call,
-            authorizations,
-            fees: Some(fees),
+        let trial = Trial {
+            draft,
+            rate: Some(self.rate().await?),
             most: Some(most),
         };
-        Ok(self.site.estimate(&intended).await?)
+        Ok(self.chain.providers.wallet.simulate(&trial).await?)
     }
 
-    /// Whether a call still succeeds with `gas` units and no more, as it will be sent: code can tell an
-    /// estimate by the gas that it has.
-    pub async fn rehearse(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-        gas: u64,
-    ) -> Result<Result<(), Revert>, SolverError> {
-        let intended = Intended {
-            call,
-            authorizations,
-            fees: Some(self.fees().await?),
-            most: Some(gas),
-        };
-        Ok(self.site.estimate(&intended).await?.map(drop))
+    /// Whether nodes take a transaction at all.
+    pub async fn admit(&self, draft: &Draft) -> Result<Result<(), Unfit>, SolverError> {
+        Ok(self.chain.providers.wallet.admit(draft).await?)
     }
 
-    /// Whether nodes take a call with authorizations as a transaction at all.
-    pub async fn admit(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<(), Unfit>, SolverError> {
-        let intended = Intended {
-            authorizations,
-            ..Intended::free(call)
-        };
-        Ok(self.site.admit(&intended).await?)
+    /// Whether so much work is no more than anybody needs to receive a payment.
+    pub async fn is_modest(&self, work: u64) -> Result<bool, SolverError> {
+        let wallet = &self.chain.providers.wallet;
+        Ok(wallet.is_modest(&self.owner, work).await?)
     }
 
-    /// What a transaction takes here that does nothing, with room.
-    pub async fn idle(&self) -> Result<u64, SolverError> {
-        Ok(self.site.providers.idle(&self.owner).await?)
-    }
-
-    /// What gas costs now; an error above the operator's limit.
-    pub async fn fees(&self) -> Result<Fees, SolverError> {
-        let fees = self.site.fees().await?;
-        if fees.price() > self.gas.most {
-            return Err(SolverError::Dear(self.site.name.clone()));
+    /// What a unit of work costs now; an error above the operator's limit.
+    pub async fn rate(&self) -> Result<FeeRate, SolverError> {
+        let rate = self.chain.providers.fees.rate().await?;
+        if rate.expected() > self.limits.most_rate {
+            return Err(SolverError::Dear(self.chain.name.clone()));
         }
-        Ok(fees)
+        Ok(rate)
     }
 
-    /// What a call that takes `gas` units costs now in the native currency, with what the chain charges
-    /// for its bytes.
-    pub async fn cost(&self, call: &Call, gas: u64) -> Result<Amount, SolverError> {
-        let fees = self.fees().await?;
-        let intended = Intended {
-            fees: Some(fees),
-            most: Some(gas),
-            ..Intended::free(call)
+    /// What a transaction that takes so much work costs now.
+    pub async fn fee(&self, draft: &Draft, work: u64) -> Result<Fee, SolverError> {
+        let rate = self.rate().await?;
+        let trial = Trial {
+            draft,
+            rate: Some(rate),
+            most: Some(work),
         };
-        let data = self.site.data_fee(&intended).await?;
-        Ok(fees.of(gas).saturating_add(data))
+        let besides = self.chain.providers.fees.besides(&trial).await?;
+        Ok(Fee {
+            work,
+            rate,
+            besides,
+        })
     }
 
-    /// What the chain charges for the bytes of a call besides gas.
-    pub async fn data_fee(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Amount, SolverError> {
-        let intended = Intended {
-            authorizations,
-            ..Intended::free(call)
-        };
-        Ok(self.site.data_fee(&intended).await?)
+    /// What the chain charges for a transaction besides its work.
+    pub async fn besides(&self, draft: &Draft) -> Result<Amount, SolverError> {
+        let fees = &self.chain.providers.fees;
+        Ok(fees.besides(&Trial::free(draft)).await?)
     }
 
     /// What one of an attempt's transactions may cost now at most, in the native currency.
     pub async fn at_most(
         &self,
-        (id, attempt): (&[u8], &Attempt),
+        (id, attempt): (&[u8], &attempt::Attempt),
         signed: usize,
     ) -> Result<Amount, SolverError> {
         let made = self.made(id, attempt)?;
         let cost = self.account.costs.at_most(&made, signed).await;
-        cost.map_err(|error| self.told(error))
+        cost.map_err(|error| self.failure(error))
     }
 }

@@ -1,51 +1,55 @@
-//! Resources that the chain waits for and that no attempt of ours holds: nothing behind them lands.
+//! Gaps: resources that the chain waits for and that no attempt of the solver's holds. Nothing behind a gap lands.
 //!
-//! They come from a jump that did not last (another user of the key whom a reorg took away, a provider
-//! that lied), or from a reorg deeper than a chain's finality, which takes them with it. The former
-//! never had a payment of ours and are used up without asking; the latter may have had one, so that an
-//! operator decides.
+//! A gap is left by a jump that did not last (a reorg removed another user's transactions, or a provider lied), or by a
+//! reorg deeper than the chain's finality. The former never had a payment of the solver's and is used up without asking.
+//! The latter may have had one, so that the operator decides.
 
 use vm::{
     Bytes,
     trade::{self, Goal, Standing},
 };
 
-use super::{SolverAccount, attempt::Attempt, kept};
+use super::{SolverAccount, kept};
 use crate::{
     solver::SolverError,
     store::{
         Outcome,
-        rows::{self, attempt::Owner},
+        rows::{
+            self,
+            attempt::{self, Owner},
+        },
     },
 };
 
-/// A lane as an operator sees it.
+/// An account as an operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     pub network: String,
     pub account: String,
-    /// What the next attempt holds; unset before the first one.
+    /// The resource that the next attempt holds; unset before the first one.
     pub next: Option<String>,
     /// How far the chain is, by agreement of its providers, or why nobody says it.
     pub reached: Result<String, String>,
-    /// What is not done with, by what it is called.
-    pub attempts: Vec<(String, Attempt)>,
-    /// What the chain waits for and nobody holds.
+    /// The attempts that are not done with, each with its resource's label.
+    pub attempts: Vec<(String, attempt::Attempt)>,
+    /// Labels of the resources that the chain waits for and no attempt holds.
     pub gaps: Vec<String>,
 }
 
 impl SolverAccount {
-    pub async fn show(&self) -> Result<Shown, SolverError> {
+    /// The account as its operator sees it. An error where its rows cannot be read; what its providers do not say is in
+    /// the answer.
+    pub async fn summary(&self) -> Result<Shown, SolverError> {
         let reached = self.account.submitter.reached().await;
         let reached = reached.map_err(|error| error.to_string());
         let (_, stored) = self.row().await?;
         let attempts = self.attempts().await?;
-        let landing = self.site.landing;
+        let landing = self.chain.landing;
         let next = stored
             .as_ref()
-            .map(|lane| self.text(&landing.next(&lane.own)?));
+            .map(|row| self.text(&landing.next(&row.own)?));
         let gaps = match (&reached, &stored) {
-            (Ok(reached), Some(lane)) => standing(landing, lane, reached, &attempts)?.gaps,
+            (Ok(reached), Some(row)) => standing(landing, row, reached, &attempts)?.gaps,
             _ => Vec::new(),
         };
         let reached = match reached {
@@ -55,7 +59,7 @@ impl SolverAccount {
         let named = attempts.into_iter();
         let named = named.map(|(id, attempt)| Ok((self.text(&id)?, attempt)));
         Ok(Shown {
-            network: self.site.name.clone(),
+            network: self.chain.name.clone(),
             account: self.owner.text().to_owned(),
             next: next.transpose()?,
             reached,
@@ -65,7 +69,7 @@ impl SolverAccount {
     }
 
     fn text(&self, resource: &[u8]) -> Result<String, SolverError> {
-        Ok(self.site.landing.label(resource)?.text)
+        Ok(self.chain.landing.label(resource)?.text)
     }
 
     fn texts(&self, resources: &[Bytes]) -> Result<Vec<String>, SolverError> {
@@ -73,17 +77,17 @@ impl SolverAccount {
         texts.collect()
     }
 
-    /// Uses up what the chain waits for and nobody holds, and goes on behind what it has reached where that is
-    /// ahead, however far. What was used up. `now` in unix seconds.
+    /// Uses up all gaps, and goes on where the chain is, however far ahead that is of what is stored. Returns the labels
+    /// of what was used up. `now` in unix seconds.
     pub async fn heal(&self, now: u64) -> Result<Vec<String>, SolverError> {
         let reached = self.reached().await?;
         let _turn = self.turn.lock().await;
         let (_, stored) = self.row().await?;
-        let Some(lane) = stored else {
+        let Some(row) = stored else {
             return Ok(Vec::new());
         };
         let attempts = self.attempts().await?;
-        let found = standing(self.site.landing, &lane, &reached, &attempts)?;
+        let found = standing(self.chain.landing, &row, &reached, &attempts)?;
         if let Some(own) = found.believing {
             self.put(own).await?;
         }
@@ -93,7 +97,7 @@ impl SolverAccount {
         self.texts(&found.gaps)
     }
 
-    /// Uses up what was passed and the chain waits for after all; tells of other gaps.
+    /// Uses up gaps that never had a payment of the solver's, and reports all others.
     pub(super) async fn unskip(&self, now: u64) -> Result<(), SolverError> {
         if self.row().await?.1.is_none() {
             return Ok(());
@@ -101,12 +105,12 @@ impl SolverAccount {
         let reached = self.reached().await?;
         let _turn = self.turn.lock().await;
         let (_, stored) = self.row().await?;
-        let Some(lane) = stored else {
+        let Some(row) = stored else {
             return Ok(());
         };
         let attempts = self.attempts().await?;
-        let found = standing(self.site.landing, &lane, &reached, &attempts)?;
-        self.tell_lost(&found)?;
+        let found = standing(self.chain.landing, &row, &reached, &attempts)?;
+        self.report_gaps(&found)?;
         for resource in &found.spare {
             self.use_up(resource, now).await?;
         }
@@ -116,13 +120,13 @@ impl SolverAccount {
         }
     }
 
-    fn tell_lost(&self, found: &Standing) -> Result<(), SolverError> {
+    fn report_gaps(&self, found: &Standing) -> Result<(), SolverError> {
         let gaps = found.gaps.iter();
         let lost: Vec<_> = gaps
             .filter(|gap| !found.spare.contains(gap))
             .cloned()
             .collect();
-        let network = self.site.name.clone();
+        let network = self.chain.name.clone();
         metrics::gauge!("intentd_solver_nonce_gaps", "network" => network.clone())
             .set(u32::try_from(lost.len()).unwrap_or(u32::MAX));
         if !lost.is_empty() {
@@ -130,7 +134,7 @@ impl SolverAccount {
             tracing::error!(
                 network,
                 ?lost,
-                "the chain waits for nonces of the solver's: intentd lane heal"
+                "the chain waits for resources that no attempt holds: intentd lane heal"
             );
         }
         Ok(())
@@ -138,22 +142,22 @@ impl SolverAccount {
 
     async fn reached(&self) -> Result<Bytes, SolverError> {
         let reached = self.account.submitter.reached().await;
-        reached.map_err(|error| self.told(error))
+        reached.map_err(|error| self.failure(error))
     }
 
-    /// Only in turn.
+    /// Only while the lock is held.
     async fn use_up(&self, resource: &Bytes, now: u64) -> Result<(), SolverError> {
         let asked = self.account.submitter.look(Goal::UseUp(resource), false);
-        let outlook = asked.await.map_err(|error| self.told(error))?;
+        let outlook = asked.await.map_err(|error| self.failure(error))?;
         let prepared = outlook.prepare(None).await;
-        let made = prepared.map_err(|error| self.told(error))?.attempt;
+        let made = prepared.map_err(|error| self.failure(error))?.attempt;
         let attempt = kept(&made, (Owner::Gap, now));
         let batch = self.begin(self.batch(), &made.id, &attempt)?;
         if let Outcome::Refused { .. } = self.store.commit(batch).await? {
             return Err(SolverError::Fenced);
         }
-        let (network, resource) = (self.site.name.as_str(), self.text(resource)?);
-        tracing::warn!(network, resource, "a nonce is used up");
+        let (network, resource) = (&self.chain.name, self.chain.landing.label(resource)?);
+        tracing::warn!(network, %resource, "a gap is used up");
         self.send(&made.id, &attempt).await?;
         Ok(())
     }
@@ -169,13 +173,13 @@ impl SolverAccount {
 }
 
 impl Shown {
-    /// Whose an attempt is, for people.
-    pub fn owner(attempt: &Attempt) -> String {
+    /// What an attempt is for, for people.
+    pub fn owner(attempt: &attempt::Attempt) -> String {
         match &attempt.owner {
             Owner::Request(id) => format!("request {id}"),
             Owner::Settlement(id) => format!("settlement of {id}"),
-            Owner::Allowance { spender, currency } => {
-                format!("allowance of {currency} for {spender}")
+            Owner::Approval { spender, currency } => {
+                format!("approval of {currency} for {spender}")
             }
             Owner::Gap => "gap".to_owned(),
         }
@@ -184,13 +188,13 @@ impl Shown {
 
 fn standing(
     landing: &dyn trade::Landing,
-    lane: &rows::account::Account,
+    row: &rows::account::Account,
     reached: &[u8],
-    attempts: &[(Bytes, Attempt)],
+    attempts: &[(Bytes, attempt::Attempt)],
 ) -> Result<Standing, SolverError> {
     let held = attempts.iter();
     let held: Vec<_> = held
         .flat_map(|(_, attempt)| attempt.resources.iter().cloned())
         .collect();
-    Ok(landing.standing(&lane.own, reached, &held)?)
+    Ok(landing.standing(&row.own, reached, &held)?)
 }

@@ -1,4 +1,4 @@
-//! Bringing an attempt forward, and saying how far it is.
+//! Bringing an attempt forward, and reading how far it is.
 
 use vm::{
     Amount, Block, Bytes, Head, Receipt, Transaction,
@@ -10,71 +10,71 @@ use crate::{
     solver::{SolverError, inventory},
     store::{
         Expect, Outcome,
-        rows::attempt::{self, Attempt, Owner, Signed},
+        rows::attempt::{self, Owner, Signed},
     },
 };
 
 /// How far an attempt is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Landing {
+pub enum AttemptStatus {
     /// Any of its transactions may land.
     Waiting,
-    /// This one is in a block. No other can be, unless the block leaves the chain.
-    Landed {
-        /// Which of [`Attempt::signed`].
+    /// One of them is in a block. No other can be, unless the block leaves the chain.
+    Included {
+        /// Which of [`attempt::Attempt::signed`].
         at: usize,
         signed: Signed,
         block: Block,
         success: bool,
         depth: Depth,
-        /// As a quorum has it, for a success that a quorum has seen.
+        /// Of a success that a quorum has.
         receipt: Option<Box<Receipt>>,
-        /// What it cost although it paid nobody, as its receipt says.
+        /// What it cost although it paid nobody, by its receipt.
         wasted: Option<Amount>,
     },
-    /// Something foreign has used what it holds, for good: none of its transactions can land.
+    /// A transaction of somebody else's has used what it holds, for good: none of its own can land.
     Lost,
 }
 
-/// How firmly something in a block stands.
+/// How deep in the chain a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     Included,
-    /// As deep as the network's fills are told, and a quorum agrees.
+    /// As deep as `fillConfirmations` of the network asks, and a quorum agrees.
     Confirmed,
-    /// As deep as the chain's finality asks, and a quorum agrees.
+    /// As deep as the chain's finality asks besides, and a quorum agrees.
     Final,
 }
 
 /// What to do for an attempt that is in no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// Get it into one.
+    /// Send it.
     Send,
-    /// Leave it alone: nobody knows yet whether it is still wanted.
+    /// Leave it alone: it is not known yet whether it is still wanted.
     Hold,
-    /// Get a transaction into one that does nothing.
+    /// Replace it by a transaction that does nothing.
     Cancel,
 }
 
 impl SolverAccount {
-    /// Brings an attempt forward, and says what became of it. `now` in unix seconds.
+    /// Brings an attempt forward where it is in no block, and returns it with its status. `now` in unix seconds.
     pub async fn tend(
         &self,
         id: &Bytes,
-        attempt: &Attempt,
+        attempt: &attempt::Attempt,
         now: u64,
         push: Push,
-    ) -> Result<(Attempt, Landing), SolverError> {
+    ) -> Result<(attempt::Attempt, AttemptStatus), SolverError> {
         let made = self.made(id, attempt)?;
         let status = self.account.submitter.status(&made).await;
-        let known = match status.map_err(|error| self.told(error))? {
+        let known = match status.map_err(|error| self.failure(error))? {
             Status::Waiting { known } => known,
-            Status::Doubtful => return Ok((attempt.clone(), Landing::Waiting)),
-            Status::Lost => return Ok((attempt.clone(), Landing::Lost)),
+            Status::Doubtful => return Ok((attempt.clone(), AttemptStatus::Waiting)),
+            Status::Lost => return Ok((attempt.clone(), AttemptStatus::Lost)),
             Status::Included(seen) => {
-                let landing = self.landed(attempt, *seen)?;
-                return Ok((attempt.clone(), landing));
+                let status = self.included(attempt, *seen)?;
+                return Ok((attempt.clone(), status));
             }
         };
         let mut attempt = attempt.clone();
@@ -82,17 +82,17 @@ impl SolverAccount {
             let cancel = push == Push::Cancel;
             attempt = self.press(id, attempt, now, (known, cancel)).await?;
         }
-        Ok((attempt, Landing::Waiting))
+        Ok((attempt, AttemptStatus::Waiting))
     }
 
-    /// The same bytes again; a replacement or a cancellation where it is time.
+    /// Sends the same bytes again, and a replacement or a cancellation where that is due.
     async fn press(
         &self,
         id: &Bytes,
-        mut attempt: Attempt,
+        mut attempt: attempt::Attempt,
         now: u64,
         (known, cancel): (bool, bool),
-    ) -> Result<Attempt, SolverError> {
+    ) -> Result<attempt::Attempt, SolverError> {
         let said = match known {
             true => None,
             false => self.send(id, &attempt).await?,
@@ -109,10 +109,11 @@ impl SolverAccount {
             self.keep(id, &attempt).await?;
         }
         let cancelled = attempt.signed.last().is_some_and(|newest| newest.cancels);
-        // What no node will ever take holds up whoever comes behind it.
+        // An attempt that no node ever takes holds up all attempts behind it.
         let never = matches!(said, Some(Broadcast::Refused(_)));
-        let cancel = !cancelled && (cancel || never || attempt.refused >= self.gas.most_refusals);
-        let stuck = now.saturating_sub(attempt.sent_at) >= self.gas.stuck_after;
+        let cancel =
+            !cancelled && (cancel || never || attempt.refused >= self.limits.most_refusals);
+        let stuck = now.saturating_sub(attempt.sent_at) >= self.limits.stuck_after;
         if !(cancel || stuck || said == Some(Broadcast::Underpriced)) {
             return Ok(attempt);
         }
@@ -120,7 +121,7 @@ impl SolverAccount {
             return Ok(attempt);
         };
         self.keep(id, &next).await?;
-        metrics::counter!("intentd_solver_replacements_total", "network" => self.site.name.clone())
+        metrics::counter!("intentd_solver_replacements_total", "network" => self.chain.name.clone())
             .increment(1);
         self.send(id, &next).await?;
         Ok(next)
@@ -129,36 +130,36 @@ impl SolverAccount {
     async fn replaced(
         &self,
         id: &Bytes,
-        attempt: &Attempt,
+        attempt: &attempt::Attempt,
         (now, cancel): (u64, bool),
-    ) -> Result<Option<Attempt>, SolverError> {
+    ) -> Result<Option<attempt::Attempt>, SolverError> {
         let made = self.made(id, attempt)?;
         let next = self.account.submitter.replace(&made, cancel).await;
-        let next = next.map_err(|error| self.told(error))?;
-        Ok(next.map(|next| Attempt {
+        let next = next.map_err(|error| self.failure(error))?;
+        Ok(next.map(|next| attempt::Attempt {
             refused: attempt.refused,
             ..super::kept(&next, (attempt.owner.clone(), now))
         }))
     }
 
-    /// Looks after the attempts that belong to nobody's payment. `now` in unix seconds.
+    /// Tends the attempts that are no request's: approvals, gaps, and settlements of a former key. `now` in unix seconds.
     pub async fn sweep(&self, now: u64) -> Result<(), SolverError> {
         self.unskip(now).await?;
         for (id, attempt) in self.attempts().await? {
             let ours = match attempt.owner {
-                Owner::Allowance { .. } | Owner::Gap => true,
-                // Its row is followed with the present account.
+                Owner::Approval { .. } | Owner::Gap => true,
+                // The settler follows those of the present account.
                 Owner::Settlement(_) => self.retired,
                 Owner::Request(_) => false,
             };
             if !ours {
                 continue;
             }
-            let (attempt, landing) = self.tend(&id, &attempt, now, Push::Send).await?;
-            let over = match landing {
-                Landing::Waiting => false,
-                Landing::Landed { depth, .. } => depth == Depth::Final,
-                Landing::Lost => true,
+            let (attempt, status) = self.tend(&id, &attempt, now, Push::Send).await?;
+            let over = match status {
+                AttemptStatus::Waiting => false,
+                AttemptStatus::Included { depth, .. } => depth == Depth::Final,
+                AttemptStatus::Lost => true,
             };
             if over {
                 let batch = self.free(self.batch(), &id, &attempt)?;
@@ -168,15 +169,17 @@ impl SolverAccount {
         Ok(())
     }
 
-    /// Stores a changed attempt with what it may take now.
-    async fn keep(&self, id: &Bytes, attempt: &Attempt) -> Result<(), SolverError> {
+    /// Stores a changed attempt, and reserves what it may take now.
+    async fn keep(&self, id: &Bytes, attempt: &attempt::Attempt) -> Result<(), SolverError> {
         let key = attempt::key(&self.name, id);
         let Some(found) = self.store.read(&key).await? else {
             return Err(SolverError::Fenced);
         };
-        // What is held is held from the first commit on: it never changes.
-        let before = Attempt::decode(&found)?;
-        if before.resources != attempt.resources {
+        // An attempt holds the same resources from its first commit on, and no transaction that was signed for it is
+        // ever forgotten: it may land.
+        let before = attempt::Attempt::decode(&found)?;
+        let kept = attempt.signed.starts_with(&before.signed);
+        if before.resources != attempt.resources || !kept {
             return Err(SolverError::Fenced);
         }
         let batch = self
@@ -190,15 +193,19 @@ impl SolverAccount {
         }
     }
 
-    /// What the quorum says of a transaction that providers have in a block, where it says anything.
-    fn landed(&self, attempt: &Attempt, seen: Included) -> Result<Landing, SolverError> {
+    /// The status of an attempt that providers have in a block: as a quorum has it, where there is one.
+    fn included(
+        &self,
+        attempt: &attempt::Attempt,
+        seen: Included,
+    ) -> Result<AttemptStatus, SolverError> {
         let signed = attempt.signed.get(seen.signed).cloned();
         let signed = signed.ok_or(SolverError::Fenced)?;
         let (block, success, depth, receipt) = match seen.agreed {
             None => (seen.block, seen.success, Depth::Included, None),
             Some((agreed, head)) => self.settled(agreed, &head).ok_or(SolverError::Fenced)?,
         };
-        Ok(Landing::Landed {
+        Ok(AttemptStatus::Included {
             at: seen.signed,
             signed,
             block,
@@ -220,11 +227,11 @@ impl SolverAccount {
             Transaction::Succeeded(receipt) => (receipt.block.clone(), Some(Box::new(receipt))),
         };
         let on_top = head.block.number.saturating_sub(block.number);
-        let depth = if self.site.chain.spec.finality.met(&block, head)
-            && on_top >= self.site.confirmations
+        let depth = if self.chain.loaded.spec.finality.met(&block, head)
+            && on_top >= self.chain.confirmations
         {
             Depth::Final
-        } else if on_top >= self.site.confirmations {
+        } else if on_top >= self.chain.confirmations {
             Depth::Confirmed
         } else {
             Depth::Included

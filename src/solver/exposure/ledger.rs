@@ -1,8 +1,8 @@
 //! What the solver has paid in an hour, and how much it may. Pure: time is an argument.
 //!
-//! A fill enters before it is paid, so that two at once do not share what is left of a limit, and leaves when
-//! the solver has been paid for it. Who is counted as the user is the recipient, or who gave the deposit:
-//! whoever wants to use up another's limit has to pay him.
+//! A fill enters before it is paid, so that two at once do not share what is left of a limit, and leaves when the
+//! solver has been paid for it. The recipient counts as the user, or the depositor where the order makes calls: whoever
+//! wants to use up another's limit has to pay him.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::store::rows::outlay::Outlay;
 /// Seconds that a fill counts.
 pub const WINDOW: u64 = 3_600;
 
-/// Millionths of a dollar an hour; `None`: as much as there is.
+/// Millionths of a dollar an hour; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub network: Option<u64>,
@@ -83,7 +83,7 @@ impl Ledger {
         self.0.remove(request);
     }
 
-    /// Forgets what counts no more at `now` (unix seconds), and says which.
+    /// Forgets fills that no longer count at `now` (unix seconds), and returns their requests.
     pub fn expire(&mut self, now: u64) -> Vec<B256> {
         let old = |one: &Outlay| now.saturating_sub(one.at) >= WINDOW;
         let gone: Vec<_> = self

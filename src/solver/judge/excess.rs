@@ -1,5 +1,5 @@
-//! What a deposit was more than its order asked for. The hub gives the solver the whole deposit for
-//! the fill, so that nothing else is to be attested; it goes back once the fill is final. Pure.
+//! The excess: what a deposit was more than its order asked for. The hub credits the solver with the whole deposit for
+//! the fill, so that the excess needs no attestation of its own. The solver gives it back once the fill is final. Pure.
 
 use vm::Amount;
 
@@ -15,7 +15,7 @@ use crate::{
     store::rows::claim::{Claim, Leg, Stage},
 };
 
-/// What `deposit` was too much, where a final fill has used it and nothing gives it back yet.
+/// The excess of `deposit`, where a final fill has used it and no payment gives the excess back yet.
 pub fn due(request: &Request, claim: &Claim, deposit: &Deposit) -> Option<Amount> {
     let of = |purpose, leg: &Leg| leg.purpose == purpose && leg.deposit == deposit.onchain_id;
     let filled = |leg: &Leg| of(Purpose::Fill, leg) && leg.stage == Stage::Final;
@@ -29,8 +29,7 @@ pub fn due(request: &Request, claim: &Claim, deposit: &Deposit) -> Option<Amount
     (open && !due.is_zero()).then_some(due)
 }
 
-/// Dust is left. Anything else that cannot be given back for as long as a refund could be made is
-/// parked.
+/// Dust is left where it is. Any other excess that could not be given back until refunds end is parked.
 pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
     let Some(amount) = due(case.request, case.claim, deposit) else {
         return Verdict::Nothing;

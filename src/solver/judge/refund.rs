@@ -1,4 +1,4 @@
-//! How a deposit ends that fills nothing. Pure.
+//! How a deposit that fills nothing ends. Pure.
 
 use alloy::primitives::{B256, U256};
 use vm::spelled_alike;
@@ -15,12 +15,12 @@ use crate::{
     store::rows::claim::{Leg, Stage},
 };
 
-/// Deposits of an order besides the one that decides it that are given back beside others of their size:
-/// of one depositor, and of all but the user's own.
+/// Deposits of an order, besides the one that decides it, that are given back although others of their size were: of
+/// one depositor, and of all but the user's own.
 const MOST_OF_ONE: usize = 3;
 const MOST_IN_ALL: usize = 12;
-/// Transactions that give one deposit back and may revert in blocks, or never come into one, before
-/// somebody has to look: each revert costs, and reverts where its estimate did not.
+/// Refunds of one deposit that may fail before the operator has to look: in a block, although their simulation
+/// succeeded, or in none. Each failure costs.
 const MOST_REVERTED: usize = 2;
 const MOST_FAILED: usize = 8;
 pub(super) const HOPELESS: &str = "its refund fails in every block";
@@ -31,19 +31,19 @@ const BY_HAND: &str = "no oracle settles it: give it back by hand and dismiss it
 pub(super) const UNPRICED_PAUSE: u64 = 600;
 pub(super) const UNPRICED: &str = "no price came in time";
 
-/// A deposit that is left to the operator.
+/// A deposit that is parked for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parking {
     pub deposit: B256,
-    /// So much of it.
+    /// The amount of it that is parked.
     pub amount: U256,
     /// Why it fills nothing.
     pub reason: FailReason,
     /// Why it is not given back.
     pub why: RefundFailReason,
-    /// In words.
+    /// An explanation for the operator.
     pub note: String,
-    /// It is worth nothing, or nobody knows what.
+    /// It is dust, or has no price.
     pub minor: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     let way = claimable::refund(case.request, deposit, case.families);
     let over = is_over(case, deposit, &way);
     let worth = match case.worths.get(&deposit.onchain_id) {
-        // What the order asked for is never dust, whatever its price is now.
+        // A deposit that is what the order asked for is never dust, whatever its price is now.
         _ if pays => Worth::Something,
         Some(worth) => *worth,
         None if !over => return unpriced(case),

@@ -1,6 +1,6 @@
-//! What giving back costs: its gas, its chain's charges for bytes, its settlement.
+//! What giving a deposit back costs: the transaction's fee, and its settlement.
 
-use vm::{Address, Amount, U256, trade::Call};
+use vm::{Address, Amount, U256, trade::Draft};
 
 use super::{Gift, payment};
 use crate::{
@@ -10,12 +10,9 @@ use crate::{
     solver::{Paid, Solver, SolverError, View, account::SolverAccount},
 };
 
-/// Gas units that a refund may take beyond what a transaction takes that does nothing.
-const MOST_GAS: u64 = 300_000;
-
 impl Solver {
-    /// The gas that giving back takes, and what it costs with its settlement in the gift's currency
-    /// (`None` where no number says it); or why it is not given now.
+    /// The work of the transaction that gives back, and what it costs with its settlement in the currency of the gift
+    /// (`None`: more than a number can say); or why nothing is given back now.
     pub(super) async fn bill(
         &self,
         view: &View,
@@ -23,60 +20,68 @@ impl Solver {
         (to, currency): (&Address, &Address),
     ) -> Result<Result<(u64, Option<Amount>), Paid>, SolverError> {
         let manual = RefundFailReason::ManualRefundRequired;
-        let lane = self.lane(&gift.deposit.network)?;
-        let call = payment(lane, (to, currency, gift.amount), view.request.order_id)?;
-        let Some(gas) = self.gas(lane, &call).await? else {
+        let account = self.account(&gift.deposit.network)?;
+        let draft = payment(account, (to, currency, gift.amount), view.request.order_id)?;
+        let Some(work) = self.refund_work(account, to, &draft).await? else {
             return Ok(Err(Paid::Refused(manual)));
         };
         let now = view.now / 1_000;
-        let cost = match self.cost(lane, currency, (&call, gas), now).await {
+        let cost = match self.cost(account, currency, (&draft, work), now).await {
             Err(SolverError::Price(PriceError::Unknown(_))) => {
                 return Ok(Err(Paid::NotYet(manual)));
             }
             cost => cost?,
         };
-        // What is too much of a filled order is settled with it.
+        // The excess over a filled order is settled with the fill.
         let settlement = match gift.purpose {
             Purpose::Refund => {
                 let together = gift.deposit.together;
-                self.settled(lane, (currency, together), now).await
+                self.settled(account, (currency, together), now).await
             }
             Purpose::Fill | Purpose::Excess => Amount::ZERO,
         };
-        Ok(Ok((gas, cost.map(|cost| cost.saturating_add(settlement)))))
+        Ok(Ok((work, cost.map(|cost| cost.saturating_add(settlement)))))
     }
 
-    /// The gas that a refund is sent with; `None` where it would revert, then too, or takes more than
-    /// anybody needs to receive money.
-    async fn gas(&self, lane: &SolverAccount, call: &Call) -> Result<Option<u64>, SolverError> {
-        let Ok(gas) = lane.estimate(call, &[]).await? else {
+    /// The work that a refund is sent with. `None` where it would fail, or would fail with so much work and no more, or
+    /// takes more than anybody needs to receive money.
+    async fn refund_work(
+        &self,
+        account: &SolverAccount,
+        to: &Address,
+        draft: &Draft,
+    ) -> Result<Option<u64>, SolverError> {
+        let Ok(work) = account.simulate(draft).await? else {
             return Ok(None);
         };
-        if gas > MOST_GAS && gas > lane.idle().await?.saturating_add(MOST_GAS) {
-            tracing::warn!(to = call.to.text(), gas, "a refund takes too much gas");
+        if !account.is_modest(work).await? {
+            tracing::warn!(to = to.text(), gas = work, "a refund takes too much gas");
             return Ok(None);
         }
-        let sent = lane.rehearse(call, &[], gas).await?;
-        Ok(sent.is_ok().then_some(gas))
+        let sent = account.simulate_with(draft, work).await?;
+        Ok(sent.is_ok().then_some(work))
     }
 
-    /// What a call that takes `gas` units costs in a currency, rounded up; `None` where no number says
-    /// it.
+    /// What a transaction of so much work costs in a currency, rounded up; `None`: more than a number can say.
     async fn cost(
         &self,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         currency: &Address,
-        (call, gas): (&Call, u64),
+        (draft, work): (&Draft, u64),
         now: u64,
     ) -> Result<Option<Amount>, SolverError> {
-        let cost = lane.cost(call, gas).await?;
-        if *currency == lane.site.native {
+        let cost = account.fee(draft, work).await?.total();
+        if *currency == account.chain.native {
             return Ok(Some(cost));
         }
-        let native = lane.site.market.as_ref().and_then(|market| market.native());
+        let native = account
+            .chain
+            .market
+            .as_ref()
+            .and_then(|market| market.native());
         let unlisted = || PriceError::Unknown(currency.text().to_owned());
         let native = native.ok_or_else(unlisted)?;
-        let listed = lane.site.listed(currency.text()).ok_or_else(unlisted)?;
+        let listed = account.chain.listed(currency.text()).ok_or_else(unlisted)?;
         let prices = (
             self.prices.price(native, now).await?,
             self.prices.price(listed, now).await?,
@@ -84,15 +89,15 @@ impl Solver {
         Ok(converted(cost, (native, prices.0), (listed, prices.1)))
     }
 
-    /// What the settlement of a refund costs in a currency, whose deposit is one of so many. Without a price
-    /// it is ours: no refund waits for it.
+    /// What the settlement of a refund costs in a currency; `together`: deposits in the deposit's transaction. Without
+    /// a price the solver bears it: no refund waits for that price.
     async fn settled(
         &self,
-        lane: &SolverAccount,
+        account: &SolverAccount,
         (currency, together): (&Address, u32),
         now: u64,
     ) -> Amount {
-        let Some(listed) = lane.site.listed(currency.text()) else {
+        let Some(listed) = account.chain.listed(currency.text()) else {
             return Amount::ZERO;
         };
         let asked = futures::try_join!(
@@ -110,8 +115,7 @@ impl Solver {
     }
 }
 
-/// `amount` of one currency in another, rounded up: what is paid counts at its most, what is kept for
-/// it at its least.
+/// `amount` of one currency in another, rounded up. The first counts at its highest price, the second at its lowest.
 pub fn converted(
     amount: Amount,
     from: (&Currency, Price),

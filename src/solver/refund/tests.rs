@@ -28,20 +28,20 @@ fn price(usd: U256) -> Price {
 
 #[test]
 fn gas_is_converted_and_rounded_up() {
-    let (wei, usdc) = (currency(18), currency(6));
+    let (ether, usdc) = (currency(18), currency(6));
     let dollar = U256::from(10).pow(U256::from(18));
     let eth = price(dollar * U256::from(2_000));
     let in_usdc = |amount: u64| {
         let amount = U256::from(amount);
-        converted(amount, (&wei, eth), (&usdc, price(dollar)))
+        converted(amount, (&ether, eth), (&usdc, price(dollar)))
     };
     // 0.001 ETH at 2 000 dollars.
     assert_eq!(in_usdc(1_000_000_000_000_000), Some(U256::from(2_000_000)));
     assert_eq!(in_usdc(1), Some(U256::ONE));
     assert_eq!(in_usdc(0), Some(U256::ZERO));
     let nothing = price(U256::ZERO);
-    assert_eq!(converted(dollar, (&wei, eth), (&usdc, nothing)), None);
-    assert_eq!(converted(U256::MAX, (&wei, eth), (&usdc, eth)), None);
+    assert_eq!(converted(dollar, (&ether, eth), (&usdc, nothing)), None);
+    assert_eq!(converted(U256::MAX, (&ether, eth), (&usdc, eth)), None);
     assert_eq!(converted(dollar, (&currency(78), eth), (&usdc, eth)), None);
 }
 

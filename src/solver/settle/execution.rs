@@ -51,7 +51,7 @@ pub fn outcome_key(order: B256, deposit: &Deposit) -> B256 {
     id::outcome(&[deposit.onchain_id], order)
 }
 
-/// The calldata that submits `execution`, the `execution` of an oracle's answer; its key must be `key`.
+/// The data of the call that submits `execution`, the `execution` of an oracle's answer; its key must be `key`.
 pub fn encode(execution: &Value, key: B256) -> Result<Bytes, Unusable> {
     let execution = Execution::deserialize(execution)
         .map_err(|error| Unusable::Unreadable(error.to_string()))?;
@@ -67,7 +67,7 @@ pub fn encode(execution: &Value, key: B256) -> Result<Bytes, Unusable> {
     Ok(call.abi_encode().into())
 }
 
-/// The calldata that asks the contract whether it has acted on `key`.
+/// The data of the call that asks the contract whether it has acted on `key`.
 pub fn question(key: B256) -> Bytes {
     let call = abi::isExecutedCall {
         idempotencyKey: key,

@@ -23,8 +23,7 @@ use crate::{
 
 /// Tries within one question; the worker asks again later.
 const TRIES: usize = 2;
-/// Codes of refusals that may end: the oracle's chain is not as far as ours, or its operator has not
-/// configured it.
+/// Codes of refusals that may pass: the oracle's chain is behind, or its operator has not configured it yet.
 const NOT_YET: &[&str] = &[
     "TRANSACTION_MISSING",
     "TRANSACTION_NOT_FINALIZED",
@@ -32,13 +31,13 @@ const NOT_YET: &[&str] = &[
     "DEPOSITORY_NOT_CONFIGURED",
 ];
 
-/// See the module.
+/// Asks an oracle for executions. Clones share the connection.
 #[derive(Clone)]
 pub struct OracleClient {
     carrier: Arc<dyn Carrier>,
 }
 
-/// Brings a question to an oracle and its answer back.
+/// Transports a question to an oracle, and its answer back.
 #[async_trait]
 pub trait Carrier: Send + Sync {
     /// Posts `body` to a path of the oracle; the answer whatever its status. `Err`: there is none.
@@ -90,9 +89,10 @@ impl Carrier for Http {
 /// Why there is no execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The oracle says no, says which no (400, 409 with a code), and will not say otherwise.
+    /// The oracle refuses for good: 400 or 409, with a code that does not pass.
     Final(String),
-    /// Not now: unreachable, busy, no quorum, not final yet, or no oracle's answer at all.
+    /// The oracle may answer later: it is unreachable or busy, has no quorum, finds something not final yet, or gave no
+    /// oracle's answer.
     Now(String),
 }
 
@@ -120,7 +120,7 @@ impl OracleClient {
         self.ask("depository-deposits", &body).await
     }
 
-    /// The execution of an order's fill or refund; with its solver's word for it where that is needed.
+    /// The execution of an order's fill or refund. The solver's signature goes with it where the oracle asks for one.
     pub async fn outcome(
         &self,
         request: &Request,

@@ -105,7 +105,7 @@ async fn settling(rig: &Rig, oracle: OracleClient, exposure: Arc<Exposure>) -> S
     Settler {
         exposure,
         requests: rig.requests.clone(),
-        lane: rig.solver().await.lanes["origin"].clone(),
+        account: rig.solver().await.accounts["origin"].clone(),
         oracle,
         keys: rig.keys(),
         contract: vm::SETTLEMENT.address(ROUTER).unwrap(),
@@ -157,13 +157,13 @@ async fn deposit_and_fill_are_attested_submitted_and_told() {
         rig.mine(1);
     }
     assert_eq!(row(&rig, &request).await, None);
-    let told = rig.facts(&request).await.settlement.unwrap();
+    let recorded = rig.facts(&request).await.settlement.unwrap();
     let applied =
         |applied: &Option<Applied>| applied.as_ref().unwrap().execution["idempotencyKey"].clone();
     let keys = [Side::Deposit, Side::Outcome].map(|side| key(&rig, &request, side));
     let [deposit, outcome] = keys;
-    assert_eq!(applied(&told.deposit), json!(deposit.await));
-    assert_eq!(applied(&told.outcome), json!(outcome.await));
+    assert_eq!(applied(&recorded.deposit), json!(deposit.await));
+    assert_eq!(applied(&recorded.outcome), json!(outcome.await));
     let asked = asked.lock().unwrap().clone();
     let paths: Vec<_> = asked.iter().map(|(path, _)| path.as_str()).collect();
     let (deposits, fills) = (
@@ -183,7 +183,7 @@ async fn deposit_and_fill_are_attested_submitted_and_told() {
         json!(facts.deposits[0].onchain_id)
     );
     assert_eq!(asked[1].1["orderSignature"], json!(request.order_signature));
-    assert_eq!(settler.lane.attempts().await.unwrap(), []);
+    assert_eq!(settler.account.attempts().await.unwrap(), []);
 }
 
 /// What was paid stays listed with why it is not settled, and is tried again: the oracle may be mended.
@@ -263,10 +263,10 @@ async fn each_paid_deposit_of_an_order_is_settled() {
         "/attestations/solver-refunds/v1",
     );
     assert_eq!(paths, [deposit, fill, deposit, refund]);
-    // The record tells of the fill's.
-    let told = rig.facts(&request).await.settlement.unwrap();
+    // The record has the settlement of the fill.
+    let recorded = rig.facts(&request).await.settlement.unwrap();
     let key = execution::outcome_key(request.order_id, &deposits[0]);
-    let execution = told.outcome.unwrap().execution;
+    let execution = recorded.outcome.unwrap().execution;
     assert_eq!(execution["idempotencyKey"], json!(key));
 }
 
@@ -378,22 +378,25 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
     let plan = Plan {
         owner: Owner::Settlement(B256::repeat_byte(5)),
         intent: Intent {
-            call: Call {
-                from: settler.lane.owner.clone(),
+            draft: Draft::call(Call {
+                from: settler.account.owner.clone(),
                 to: settler.contract.clone(),
                 data: execution::encode(&answer["execution"], key).unwrap(),
                 value: Amount::ZERO,
-            },
-            authorizations: Vec::new(),
-            limit: 200_000,
+            }),
+            work: 200_000,
             spends: Vec::new(),
         },
     };
-    let mut taken = settler.lane.take(&plan, rig.now / 1_000).await.unwrap();
+    let mut taken = settler.account.take(&plan, rig.now / 1_000).await.unwrap();
     assert_eq!(taken.id[..], [0; 8]);
     let batch = std::mem::take(&mut taken.batch);
     rig.store.commit(batch).await.unwrap();
-    settler.lane.send(&taken.id, &taken.attempt).await.unwrap();
+    settler
+        .account
+        .send(&taken.id, &taken.attempt)
+        .await
+        .unwrap();
     drop(taken);
     for _ in 0..20 {
         rig.mine(1);
@@ -403,14 +406,14 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
     assert_eq!(row.deposited, Part::Pending);
     // Its transaction is looked after until it is done with.
     let former = rig.solver().await.former;
-    let lane = former.iter().find(|lane| lane.site.name == "origin");
-    let lane = lane.unwrap();
-    assert_eq!(lane.attempts().await.unwrap().len(), 1);
+    let account = former.iter().find(|account| account.chain.name == "origin");
+    let account = account.unwrap();
+    assert_eq!(account.attempts().await.unwrap().len(), 1);
     for _ in 0..20 {
-        lane.sweep(rig.now / 1_000).await.unwrap();
+        account.sweep(rig.now / 1_000).await.unwrap();
         rig.mine(1);
     }
-    assert_eq!(lane.attempts().await.unwrap(), []);
+    assert_eq!(account.attempts().await.unwrap(), []);
 }
 
 /// Whether its transaction is in a block or forgotten.
@@ -435,8 +438,8 @@ async fn what_a_former_account_was_to_settle_the_present_one_settles() {
             rig.mine(1);
         }
         assert_eq!(row(&rig, &request).await, None, "{forgotten}");
-        let told = rig.facts(&request).await.settlement.unwrap();
-        assert!(told.deposit.is_some() && told.outcome.is_some());
+        let recorded = rig.facts(&request).await.settlement.unwrap();
+        assert!(recorded.deposit.is_some() && recorded.outcome.is_some());
         assert_eq!(asked.lock().unwrap().len(), 2);
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::store::{Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore, rows};
 
-/// See the module.
+/// Counts down to the point at which the process dies.
 pub struct Fuse {
     left: AtomicI64,
     burnt: Notify,

@@ -192,10 +192,10 @@ async fn exchanging(rig: &Rig, own: bool) -> Request {
     };
     let request = rig.quote(1, change).await;
     rig.deposit(&request, |_| ()).await;
-    // The allowance is there.
+    // The approval is there.
     let solver = rig.solver().await;
-    let lane = &solver.lanes["destination"];
-    solver.allow_ahead(lane, rig.now).await.unwrap();
+    let account = &solver.accounts["destination"];
+    solver.approve_ahead(account, rig.now).await.unwrap();
     rig.destination.mine();
     let order = request.order_id;
     rig.destination
@@ -255,8 +255,8 @@ async fn gas_that_became_dearer_is_waited_out_and_then_priced() {
         let mut rig = Rig::new();
         rig.worth = Ok(Repriced::Nothing);
         let change = |request: &mut Request| {
-            request.fill_gas = gas;
-            request.fill_price = U256::from(1_000);
+            request.fill_work = gas;
+            request.fill_rate = U256::from(1_000);
         };
         let request = rig.quote(1, change).await;
         rig.destination.with(|world| world.base = base);
@@ -291,8 +291,8 @@ async fn of_much_gas_a_quarter_more_is_dear() {
     ] {
         let rig = Rig::new();
         let change = |request: &mut Request| {
-            request.fill_gas = gas;
-            request.fill_price = U256::from(1_000);
+            request.fill_work = gas;
+            request.fill_rate = U256::from(1_000);
         };
         let request = rig.quote(1, change).await;
         rig.destination.with(|world| world.base = base);
@@ -311,7 +311,7 @@ async fn what_gas_needs_is_not_promised_and_its_lack_ends_an_order() {
     let sellable = sellable.sellable("destination", super::rig::native()).await;
     let kept = U256::from(2 * 50 * 100_000 * 110_u64);
     assert_eq!(sellable, Ok(U256::from(super::rig::RICH) - kept));
-    // One wei is left for gas.
+    // One unit is left for gas.
     let change = |request: &mut Request| {
         let payment = &mut request.order.output.payments[0];
         payment.currency = super::rig::native().into();

@@ -9,7 +9,7 @@ use alloy::{
     signers::{SignerSync, local::PrivateKeySigner},
 };
 use tokio::time::Instant;
-use vm::trade::{Fees, Jump};
+use vm::trade::{Call, Draft, FeeRate, Jump, Trial};
 
 use super::{
     chain::Lies,
@@ -26,7 +26,7 @@ const GWEI: u128 = 1_000_000_000;
 fn lies() -> [(&'static str, Lies); 9] {
     let none = Lies::default();
     let fees = |base: u128| {
-        Some(Fees {
+        Some(FeeRate {
             base,
             priority: base,
         })
@@ -99,8 +99,8 @@ impl Rig {
         let solver = self.solver().await;
         for _ in 0..10 {
             self.mine(1);
-            for lane in solver.lanes.values() {
-                lane.sweep(self.now / 1_000).await.unwrap();
+            for account in solver.accounts.values() {
+                account.sweep(self.now / 1_000).await.unwrap();
             }
         }
     }
@@ -124,8 +124,8 @@ async fn one_liar_of_three_changes_no_fill_and_no_refund() {
         rig.filled(filled.order_id, 1);
         rig.refunded(refunded.order_id, 2);
         let solver = rig.solver().await;
-        for lane in solver.lanes.values() {
-            let shown = lane.show().await.unwrap();
+        for account in solver.accounts.values() {
+            let shown = account.summary().await.unwrap();
             assert_eq!(
                 (shown.next.as_deref(), shown.gaps),
                 (Some("1"), vec![]),
@@ -237,9 +237,9 @@ async fn a_jump_of_nonces_is_bounded_and_healed_by_the_operator() {
         ),
         "{said:?}"
     );
-    let lane = &solver.lanes["destination"];
-    assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec![]));
-    assert_eq!(lane.show().await.unwrap().next, Some("40".into()));
+    let account = &solver.accounts["destination"];
+    assert_eq!(account.heal(rig.now / 1_000).await, Ok(vec![]));
+    assert_eq!(account.summary().await.unwrap().next, Some("40".into()));
     rig.settle(&third).await;
     rig.filled(third.order_id, 3);
 }
@@ -286,10 +286,10 @@ async fn a_nonce_that_a_deep_reorg_took_is_used_up_by_the_operator() {
     let solver = rig.solver().await;
     solver.advance(&second.id, rig.now).await.unwrap();
     assert_eq!(rig.destination.paid(second.order_id), []);
-    let lane = &solver.lanes["destination"];
-    assert_eq!(lane.show().await.unwrap().gaps, ["0"]);
-    assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec!["0".into()]));
-    assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec![]));
+    let account = &solver.accounts["destination"];
+    assert_eq!(account.summary().await.unwrap().gaps, ["0"]);
+    assert_eq!(account.heal(rig.now / 1_000).await, Ok(vec!["0".into()]));
+    assert_eq!(account.heal(rig.now / 1_000).await, Ok(vec![]));
     rig.settle(&second).await;
     rig.filled(second.order_id, 2);
     rig.rest().await;
@@ -304,7 +304,7 @@ async fn what_no_node_ever_takes_frees_its_place_at_once_and_costs_its_order() {
     let solver = rig.solver().await;
     solver.advance(&first.id, rig.now).await.unwrap();
     // The nonce is being used up already: nobody waits for twenty refusals.
-    let attempts = solver.lanes["destination"].attempts().await.unwrap();
+    let attempts = solver.accounts["destination"].attempts().await.unwrap();
     assert!(attempts[0].1.signed.last().unwrap().cancels);
     rig.destination.with(|world| world.never = false);
     rig.deposit(&second, |_| ()).await;
@@ -333,8 +333,8 @@ async fn what_is_too_large_for_the_chain_is_given_back_before_it_takes_a_nonce()
     let facts = rig.facts(&request).await;
     assert_eq!(facts.failure, Some(FailReason::TransactionSubmissionFailed));
     assert_eq!(rig.origin.paid(request.order_id)[0].0, refundee(1));
-    let shown = rig.solver().await.lanes["destination"]
-        .show()
+    let shown = rig.solver().await.accounts["destination"]
+        .summary()
         .await
         .unwrap();
     assert_eq!(shown.next, None);
@@ -392,7 +392,7 @@ async fn a_fill_burns_no_more_gas_than_was_charged_for() {
     let other = rig.funded(2).await;
     let solver = rig.solver().await;
     solver.advance(&other.id, rig.now).await.unwrap();
-    let attempts = solver.lanes["destination"].attempts().await.unwrap();
+    let attempts = solver.accounts["destination"].attempts().await.unwrap();
     let signed = vm::ethereum::trade::priced(&attempts[0].1.own).unwrap();
     assert_eq!(signed[0].gas, 33_625);
     rig.settle(&other).await;
@@ -413,20 +413,20 @@ async fn nothing_is_traded_where_the_market_file_is_not_what_the_chain_says() {
         let request = rig.funded(1).await;
         rig.destination.with(change);
         let solver = rig.solver().await;
-        let site = &solver.lanes["destination"].site;
+        let chain = &solver.accounts["destination"].chain;
         let unsure = solver
             .available("destination", crate::request::fixtures::USDC)
             .await;
         assert!(unsure.is_ok());
-        site.survey.forget();
-        let unsure = site.sound().unwrap_err();
+        chain.survey.forget();
+        let unsure = chain.sound().unwrap_err();
         assert!(unsure.to_string().contains("not confirmed"), "{unsure}");
         // It waits as for a network that is away.
         for later in [0, 301_000] {
             solver.advance(&request.id, rig.now + later).await.unwrap();
             assert_eq!(rig.facts(&request).await.failure, None);
         }
-        site.survey().await.unwrap();
+        chain.survey().await.unwrap();
         let wrong = solver
             .available("destination", crate::request::fixtures::USDC)
             .await;
@@ -452,10 +452,10 @@ async fn one_liar_of_three_stops_no_network() {
         ..Lies::default()
     });
     let solver = rig.solver().await;
-    for lane in solver.lanes.values() {
-        lane.site.survey.forget();
-        lane.site.survey().await.unwrap();
-        assert_eq!(lane.site.sound(), Ok(()));
+    for account in solver.accounts.values() {
+        account.chain.survey.forget();
+        account.chain.survey().await.unwrap();
+        assert_eq!(account.chain.sound(), Ok(()));
     }
 }
 
@@ -491,9 +491,9 @@ async fn what_a_former_key_promised_and_was_paying_is_kept_by_the_present_one() 
     let each = alloy::primitives::U256::from(super::PAID);
     assert_eq!((spent(&before), spent(&rig.solver_text())), (each, each));
     let solver = rig.solver().await;
-    let lane = &solver.lanes["destination"];
+    let account = &solver.accounts["destination"];
     assert_eq!(
-        (lane.name.clone(), lane.show().await.unwrap().next),
+        (account.name.clone(), account.summary().await.unwrap().next),
         (
             format!("destination/{}", rig.solver_text()),
             Some("1".into())
@@ -578,7 +578,7 @@ async fn a_fill_whose_authorization_no_node_takes_any_more_takes_no_nonce() {
         rig.deposit(&request, |_| ()).await;
         rig.settle(&request).await;
         let solver = rig.solver().await;
-        let shown = solver.lanes["destination"].show().await.unwrap();
+        let shown = solver.accounts["destination"].summary().await.unwrap();
         assert_eq!(shown.next.is_some(), taken, "{name}");
         let sent = rig.destination.with(|world| world.broadcasts.len());
         assert_eq!(sent > 0, taken, "{name}");
@@ -617,7 +617,7 @@ async fn what_bytes_cost_is_paid_up_to_twice_the_charge_and_waited_for_a_while()
         let mut rig = Rig::new();
         rig.destination.with(|world| world.data_fee = Some(asked));
         let change = |request: &mut Request| {
-            request.fill_data = alloy::primitives::U256::from(charged);
+            request.fill_besides = alloy::primitives::U256::from(charged);
         };
         let request = rig.quote(1, change).await;
         rig.deposit(&request, |_| ()).await;
@@ -642,21 +642,21 @@ async fn what_a_chain_takes_for_bytes_is_kept_for_them() {
     let fee = u64::try_from(super::rig::RICH).unwrap() / 2;
     rig.destination.with(|world| world.data_fee = Some(fee));
     let change = |request: &mut Request| {
-        request.fill_data = alloy::primitives::U256::from(fee);
+        request.fill_besides = alloy::primitives::U256::from(fee);
     };
     let request = rig.quote(1, change).await;
     rig.deposit(&request, |_| ()).await;
     let solver = rig.solver().await;
-    let lane = &solver.lanes["destination"];
+    let account = &solver.accounts["destination"];
     // Gas and bytes together are more than is there: no nonce is taken for what no node would take.
     solver.advance(&request.id, rig.now).await.unwrap();
-    assert_eq!(lane.attempts().await.unwrap(), []);
+    assert_eq!(account.attempts().await.unwrap(), []);
     let text = rig.solver_text();
     rig.destination
         .give(&text, super::rig::native(), 4 * super::rig::RICH);
     solver.advance(&request.id, rig.now).await.unwrap();
     assert_eq!(rig.destination.waiting(), 1);
-    let reserved = lane.reserved(&lane.site.native).await.unwrap();
+    let reserved = account.reserved(&account.chain.native).await.unwrap();
     assert!(reserved > alloy::primitives::U256::from(super::rig::RICH));
     drop(solver);
     rig.settle(&request).await;
@@ -667,26 +667,20 @@ async fn what_a_chain_takes_for_bytes_is_kept_for_them() {
 async fn a_chain_without_a_market_file_is_asked_what_it_takes_for_bytes() {
     let rig = Rig::new();
     let solver = rig.solver().await;
-    let lane = &solver.lanes["destination"];
-    let call = vm::trade::Call {
-        from: lane.owner.clone(),
-        to: lane.owner.clone(),
-        data: alloy::primitives::Bytes::new(),
-        value: alloy::primitives::U256::ZERO,
-    };
-    let intended = vm::trade::Intended::free(&call);
+    let account = &solver.accounts["destination"];
+    let draft = Draft::call(Call::nothing(&account.owner));
+    let trial = Trial::free(&draft);
     for (charges, wanted) in [(false, 0), (true, 7)] {
-        let mut site = lane.site.as_ref().clone().without_market();
-        site.name = "relay".into();
+        let fees = rig.destination.unlisted_providers().fees;
         rig.destination.with(|world| {
             (world.charges_for_bytes, world.data_fee) = (charges, Some(7));
         });
-        let fee = site.data_fee(&intended).await.unwrap();
+        let fee = fees.besides(&trial).await.unwrap();
         assert_eq!(fee, alloy::primitives::U256::from(wanted));
         // It is what it is: nothing but the price is asked again.
         rig.destination
             .with(|world| world.charges_for_bytes = !charges);
-        assert_eq!(site.data_fee(&intended).await.unwrap(), fee);
+        assert_eq!(fees.besides(&trial).await.unwrap(), fee);
     }
 }
 
@@ -713,18 +707,18 @@ async fn an_order_whose_bytes_stay_too_dear_is_given_back() {
 async fn nobody_is_allowed_anything_before_the_chain_confirms_the_market_file() {
     let rig = Rig::new();
     let solver = rig.solver().await;
-    let lane = &solver.lanes["destination"];
-    lane.site.survey.forget();
-    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(false));
+    let account = &solver.accounts["destination"];
+    account.chain.survey.forget();
+    assert_eq!(solver.approve_ahead(account, rig.now).await, Ok(false));
     rig.destination
         .with(|world| world.router = super::rig::PROXY);
-    lane.site.survey().await.unwrap();
-    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(true));
+    account.chain.survey().await.unwrap();
+    assert_eq!(solver.approve_ahead(account, rig.now).await, Ok(true));
     assert_eq!(rig.destination.waiting(), 0);
     rig.destination
         .with(|world| world.router = super::rig::ROUTER);
-    lane.site.survey().await.unwrap();
-    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(false));
+    account.chain.survey().await.unwrap();
+    assert_eq!(solver.approve_ahead(account, rig.now).await, Ok(false));
     assert_eq!(rig.destination.waiting(), 1);
 }
 

@@ -58,8 +58,8 @@ async fn happen(rig: &mut Rig, event: &Event, requests: &[Request]) {
                     .iter()
                     .map(|request| solver.advance(&request.id, rig.now));
                 futures::future::join_all(all).await;
-                for lane in solver.lanes.values() {
-                    lane.sweep(rig.now / 1_000).await.ok();
+                for account in solver.accounts.values() {
+                    account.sweep(rig.now / 1_000).await.ok();
                 }
             })
             .await;
@@ -141,13 +141,13 @@ async fn finish(rig: &mut Rig, requests: &[Request]) {
         if nexts.iter().all(|next| matches!(next, Ok(Next::Done))) {
             return;
         }
-        for lane in solver.lanes.values() {
-            lane.sweep(rig.now / 1_000).await.ok();
+        for account in solver.accounts.values() {
+            account.sweep(rig.now / 1_000).await.ok();
         }
         rig.mine(1);
     }
-    for lane in solver.lanes.values() {
-        eprintln!("{:?}", lane.attempts().await);
+    for account in solver.accounts.values() {
+        eprintln!("{:?}", account.attempts().await);
     }
     panic!("not done");
 }

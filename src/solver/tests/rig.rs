@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use vm::protocol::order::OutputPayment;
 
 use super::{
-    chain::{self, Codec, FakeChain, Steps},
+    chain::{self, FakeChain, Steps},
     fuse::{Fuse, Mortal},
 };
 use crate::{
@@ -22,10 +22,10 @@ use crate::{
         fixtures,
         status::{self, Status},
     },
-    sign::{Signer, raw::RawKey},
+    sign::{FormerKey, KeyRing, Signer, raw::RawKey},
     solver::{
         Solver, SolverError,
-        account::{Gas, SolverAccount},
+        account::{SendLimits, SolverAccount},
         chain::{Abilities, TradingChain},
         exposure::Exposure,
         judge::{Next, Patience},
@@ -203,34 +203,32 @@ impl Rig {
 
     /// The process starts.
     pub async fn solver(&self) -> Solver {
-        let (mut lanes, mut former) = (HashMap::new(), Vec::new());
+        let (mut accounts, mut former) = (HashMap::new(), Vec::new());
         for chain in [&self.origin, &self.destination] {
-            let site = TradingChain::scripted(
+            let chain = TradingChain::scripted(
                 network(chain.name, chain.number, self.caps),
                 chain.chain(),
                 chain.providers(),
             );
-            let (site, store) = (Arc::new(site), self.store.clone());
-            let gas = Gas {
-                most: 100_000,
-                ..Gas::default()
+            let (chain, store) = (Arc::new(chain), self.store.clone());
+            let limits = SendLimits {
+                most_rate: 100_000,
+                ..SendLimits::default()
             };
-            let lane = SolverAccount::open(
-                site.clone(),
-                store.clone(),
-                self.signer.clone(),
-                gas,
-                self.now,
-            );
-            lanes.insert(chain.name.to_owned(), Arc::new(lane.await.unwrap()));
+            let keys = KeyRing::of_secp256k1(self.signer.clone());
+            let account =
+                SolverAccount::open(chain.clone(), store.clone(), &keys, limits, self.now);
+            accounts.insert(chain.name.to_owned(), Arc::new(account.await.unwrap()));
             for key in self.former.clone() {
-                let lane = SolverAccount::former(site.clone(), store.clone(), key, gas, self.now);
-                former.extend(lane.await.unwrap().map(Arc::new));
+                let (chain, store) = (chain.clone(), store.clone());
+                let key = FormerKey::Secp256k1(key);
+                let account = SolverAccount::former(chain, store, &key, limits, self.now);
+                former.extend(account.await.unwrap().map(Arc::new));
             }
         }
         Solver {
             requests: self.requests.clone(),
-            lanes,
+            accounts,
             former,
             keys: self.keys(),
             prices: Arc::new(Prices),
@@ -244,7 +242,7 @@ impl Rig {
             },
             gap_limit: 1_000,
             breaker: std::sync::Mutex::default(),
-            books: tokio::sync::watch::Sender::new(None),
+            reconciliation: tokio::sync::watch::Sender::new(None),
         }
     }
 
@@ -336,8 +334,8 @@ impl Rig {
                 Ok(_) | Err(SolverError::Requests(_)) => {}
                 Err(error) => panic!("{error}"),
             }
-            for lane in solver.lanes.values() {
-                lane.sweep(self.now / 1_000).await.unwrap();
+            for account in solver.accounts.values() {
+                account.sweep(self.now / 1_000).await.unwrap();
             }
             self.mine(1);
         }
@@ -379,14 +377,14 @@ pub fn through(request: &mut Request, router: &str) {
 }
 
 impl TradingChain {
-    fn scripted(network: Network, chain: vm::Chain, providers: vm::trade::Failover) -> Self {
+    fn scripted(network: Network, chain: vm::Chain, providers: vm::trade::Providers) -> Self {
         let abilities = Abilities {
             steps: &Steps,
-            transactions: &Codec,
             landing: vm::SETTLEMENT.landing.unwrap(),
+            approvals: Some(&Steps),
         };
-        let mut site = Self::made(&network, chain, providers, abilities).unwrap();
-        site.survey = Survey::sound();
-        site
+        let mut chain = Self::made(&network, chain, providers, abilities).unwrap();
+        chain.survey = Survey::sound();
+        chain
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// 26 250 gas at 90 010 wei are five units of USDC.
+/// 26 250 gas at a rate of 90 010 are five units of USDC.
 const DEAR: u128 = 90_000;
 
 fn native_payment(request: &mut Request) {
@@ -257,7 +257,7 @@ async fn what_was_lost_after_its_hour_is_not_lost_again_when_its_refund_fails() 
     let change = |request: &mut Request| {
         calling(request);
         charging(request, 50_000_000);
-        request.fill_data = U256::from(bytes);
+        request.fill_besides = U256::from(bytes);
     };
     let request = rig.quote(1, change).await;
     let order = request.order_id;
@@ -310,7 +310,7 @@ async fn what_hands_over_to_accounts_without_code_is_at_stake_too() {
             native_payment(request);
             let payment = &mut request.order.output.payments[0];
             payment.recipient = "0x00000000000000000000000000000000000000f1".into();
-            request.fill_data = U256::from(bytes);
+            request.fill_besides = U256::from(bytes);
         };
         let request = rig.quote(number, change).await;
         rig.destination
@@ -354,7 +354,7 @@ async fn what_may_fail_together_is_begun_for_so_much_at_a_time() {
             let change = |request: &mut Request| {
                 calling(request);
                 charging(request, 50_000_000);
-                request.fill_data = U256::from(bytes);
+                request.fill_besides = U256::from(bytes);
             };
             let request = rig.quote(number, change).await;
             let deposited = U256::from(100_000_000);
@@ -374,7 +374,7 @@ async fn what_may_fail_together_is_begun_for_so_much_at_a_time() {
         let keyed = |request: &mut Request| {
             calling(request);
             charging(request, 50_000_000);
-            request.fill_data = U256::from(bytes);
+            request.fill_besides = U256::from(bytes);
             request.api_key = Some("app".into());
         };
         let keyed = rig.quote(9, keyed).await;
@@ -453,8 +453,8 @@ async fn no_fill_is_too_small_to_be_at_stake() {
     let rig = Rig::new();
     let solver = rig.solver().await;
     let now = rig.now / 1_000;
-    let restrains = |wei: u64| {
-        let fill = (None, U256::from(wei), true);
+    let restrains = |most: u64| {
+        let fill = (None, U256::from(most), true);
         solver.restrains("destination", fill, now)
     };
     let stake = Stake {
@@ -509,7 +509,7 @@ async fn failed(rig: &mut Rig, minimum: &str) -> Request {
     let bytes = 60_000_000_000_000_000_u64;
     let change = |request: &mut Request| {
         charging(request, 99_999_999);
-        request.fill_data = U256::from(bytes);
+        request.fill_besides = U256::from(bytes);
         request.order.inputs[0].refunds[0].minimum_amount = minimum.into();
     };
     let request = rig.quote(1, change).await;
@@ -619,7 +619,7 @@ async fn what_a_deposit_cannot_pay_of_a_failed_fill_is_a_loss() {
     let request = rig
         .quote(1, |request| {
             charging(request, 50_000_000);
-            request.fill_data = U256::from(bytes);
+            request.fill_besides = U256::from(bytes);
             request.order.inputs[0].refunds[0].minimum_amount = "90000000".into();
         })
         .await;
@@ -715,10 +715,10 @@ async fn what_no_node_took_of_a_refund_is_not_taken_from_it() {
                 },
             };
             let attempts = |facts: &mut Facts| facts.attempts.push(attempt.clone());
-            let told = rig
+            let recorded = rig
                 .requests
                 .record(&request.id, rig.now, Batch::new(), attempts);
-            told.await.unwrap();
+            recorded.await.unwrap();
         }
         rig.settle(&request).await;
         let back = rig.refunded(request.order_id, 1);

@@ -1,4 +1,4 @@
-//! The oracle's rows.
+//! Checks the journal's rows.
 
 use vm::protocol::signature::Signature;
 
@@ -45,7 +45,7 @@ impl Check<'_> {
             } => {
                 let by = Signature::from_bytes(signature).and_then(|made| made.recover(digest));
                 if by.ok() != Some(*signer) {
-                    self.complain("it is not the signer's");
+                    self.error("it is not the signer's");
                 }
                 Ok(())
             }
@@ -64,7 +64,7 @@ impl Check<'_> {
             .await?;
         }
         for consumed in &entry.consumes {
-            // Shared with a statement that is void: who took it back freed it for both.
+            // A void statement shared it, and the void freed it for both.
             if self.freed.contains(&consumed.what) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Rows of requests, of the index and of listings.
+//! Checks the rows of requests, of the index and of listings.
 
 use alloy::primitives::B256;
 
@@ -23,7 +23,7 @@ impl Check<'_> {
         match row {
             Row::Request(id, request) => {
                 if request.id != *id {
-                    self.complain(format!("it is request {}", request.id));
+                    self.error(format!("it is request {}", request.id));
                 }
                 self.listed(id).await?;
                 let why = "its order leads elsewhere";
@@ -53,7 +53,7 @@ impl Check<'_> {
                 Ok(())
             }
             Row::DepositTx(network, row) => self.deposit_tx(network, row).await,
-            // Whoever told of it may have named a quote that is forgotten by now.
+            // The submitter may have named a quote that is deleted by now.
             Row::Transaction(_) => Ok(()),
             Row::Open(id) => self.request(id).await,
             Row::Large(id, _) => {
@@ -73,11 +73,11 @@ impl Check<'_> {
 
     async fn quote(&mut self, id: &B256, request: &Request) -> Result<(), StoreError> {
         if request.id != *id {
-            self.complain(format!("it is request {}", request.id));
+            self.error(format!("it is request {}", request.id));
         }
         for key in [rows::request::key(id), rows::facts::key(id)] {
             if self.store.read(&key).await?.is_some() {
-                self.complain("it has been acted on and is still a quote");
+                self.error("it has been acted on and is still a quote");
             }
         }
         let why = "its order leads elsewhere";
@@ -89,7 +89,7 @@ impl Check<'_> {
         .await
     }
 
-    /// The row at hand is about a request that there is.
+    /// Checks that the current row's request exists.
     pub(super) async fn request(&mut self, id: &B256) -> Result<(), StoreError> {
         let why = format!("request {id} is missing");
         self.demand(rows::request::key(id), why, |_| true).await
@@ -99,7 +99,7 @@ impl Check<'_> {
         for (at, deposit) in facts.deposits.iter().enumerate() {
             let id = deposit.onchain_id;
             if facts.deposits[..at].iter().any(|one| one.onchain_id == id) {
-                self.complain(format!("deposit {id} stands in it twice"));
+                self.error(format!("deposit {id} stands in it twice"));
             }
         }
     }
@@ -114,7 +114,7 @@ impl Check<'_> {
             .last()
             .is_none_or(|last| last.number < cursor.next);
         if !rising || !below {
-            self.complain("its blocks are out of order");
+            self.error("its blocks are out of order");
         }
     }
 
@@ -133,7 +133,7 @@ impl Check<'_> {
         .await
     }
 
-    /// A request that the listing must have.
+    /// Checks that the listing has a request.
     async fn listed(&mut self, id: &B256) -> Result<(), StoreError> {
         if !self.complete {
             return Ok(());
@@ -144,50 +144,50 @@ impl Check<'_> {
 
     async fn summary(&mut self, id: &B256, found: &Summary) -> Result<(), StoreError> {
         if found.id != *id {
-            self.complain(format!("it is of {}", found.id));
+            self.error(format!("it is of {}", found.id));
             return Ok(());
         }
         let Some(bytes) = self.store.read(&rows::request::key(id)).await? else {
-            self.complain(format!("request {id} is missing"));
+            self.error(format!("request {id} is missing"));
             return Ok(());
         };
         let facts = self.store.read(&rows::facts::key(id)).await?;
         let facts = facts.map_or(Ok(Facts::default()), |bytes| rows::facts::decode(&bytes));
-        // What cannot be read has a complaint of its own.
+        // An unreadable row has an error of its own.
         if let (Ok(request), Ok(facts)) = (rows::request::decode(&bytes), facts)
             && Summary::of(&request, &facts) != *found
         {
-            self.complain("it says something else than its request and facts");
+            self.error("it says something else than its request and facts");
         }
         let Ok(mut wanted) = listed::rows(found) else {
             return Ok(());
         };
-        wanted.extend(listed::sendings(found, &self.told(id).await?));
+        wanted.extend(listed::sendings(found, &self.stored_facts(id).await?));
         for (key, value) in wanted {
             if self.store.read(&key).await?.as_ref() != Some(&value) {
                 let name = alloy::hex::encode(&key.name);
-                self.complain(format!("nothing leads to it from 0x{name}"));
+                self.error(format!("nothing leads to it from 0x{name}"));
             }
         }
         Ok(())
     }
 
-    /// The facts of `id`; none where they cannot be read, which has a complaint of its own.
-    async fn told(&self, id: &B256) -> Result<Facts, StoreError> {
+    /// The facts of `id`; empty where they cannot be read, which has an error of its own.
+    async fn stored_facts(&self, id: &B256) -> Result<Facts, StoreError> {
         let facts = self.store.read(&rows::facts::key(id)).await?;
         let facts = facts.and_then(|bytes| rows::facts::decode(&bytes).ok());
         Ok(facts.unwrap_or_default())
     }
 
-    /// A row that leads to a summary.
+    /// Checks a row that leads to a summary.
     async fn leads(&mut self, key: &Key, found: &Listed) -> Result<(), StoreError> {
         let Some(at) = listed::placed(&key.name) else {
-            self.complain("it is not where its summary belongs");
+            self.error("it is not where its summary belongs");
             return Ok(());
         };
         let id = B256::from_slice(&at[8..]);
         let Some(bytes) = self.store.read(&summary::key(&id)).await? else {
-            self.complain("its summary is missing");
+            self.error("its summary is missing");
             return Ok(());
         };
         let Ok(summary) = summary::decode(&bytes) else {
@@ -198,14 +198,14 @@ impl Check<'_> {
             Listed::Account | Listed::Transaction(_) => true,
         };
         if !fits {
-            self.complain("it is not as the summary is");
+            self.error("it is not as the summary is");
         }
         let mut all = listed::rows(&summary).unwrap_or_default();
         if matches!(found, Listed::Transaction(_)) {
-            all = listed::sendings(&summary, &self.told(&id).await?);
+            all = listed::sendings(&summary, &self.stored_facts(&id).await?);
         }
         if !all.contains_key(key) {
-            self.complain("it is not where its summary belongs");
+            self.error("it is not where its summary belongs");
         }
         Ok(())
     }

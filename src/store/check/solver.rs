@@ -1,4 +1,4 @@
-//! The solver's rows.
+//! Checks the solver's rows.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl Check<'_> {
             }
             Row::Lease(_, lease) => {
                 if lease.fence == 0 {
-                    self.complain("nobody has held it");
+                    self.error("nobody has held it");
                 }
                 Ok(())
             }
@@ -53,7 +53,7 @@ impl Check<'_> {
                 request, deposit, ..
             } => {
                 if self.goes_on(request, deposit).await? {
-                    self.complain("its claim goes on with the deposit");
+                    self.error("its claim goes on with the deposit");
                 }
                 Ok(())
             }
@@ -61,7 +61,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether the solver uses the deposit. What the index parked stands in no claim.
+    /// Whether the solver still uses the deposit. A claim does not contain deposits that the index parked.
     async fn goes_on(&self, request: &B256, deposit: &B256) -> Result<bool, StoreError> {
         let key = rows::claim::key(request);
         let found = self.store.read(&key).await?;
@@ -91,16 +91,16 @@ impl Check<'_> {
         let legs = || claim.legs.iter();
         let alive = || legs().filter(|leg| leg.stage != Stage::Failed);
         if alive().filter(|leg| leg.purpose == Purpose::Fill).count() > 1 {
-            self.complain("two fills of it may land");
+            self.error("two fills of it may land");
         }
         for leg in legs() {
-            // What exceeds an order's amount goes back beside the fill.
+            // The excess over an order's amount is refunded besides the fill.
             let used = alive().filter(|one| {
                 let same = (one.purpose == Purpose::Excess) == (leg.purpose == Purpose::Excess);
                 one.deposit == leg.deposit && same
             });
             if used.count() > 1 {
-                self.complain(format!("deposit {} is used twice", leg.deposit));
+                self.error(format!("deposit {} is used twice", leg.deposit));
             }
             if matches!(leg.stage, Stage::Open | Stage::Confirmed) {
                 let (lane, attempt) = (&leg.lane, &leg.attempt);
@@ -127,7 +127,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What an attempt of a lane is called, and what its kind is.
+    /// The name of a lane's attempt, and the name of its kind.
     async fn name(&self, lane: &str, id: &[u8]) -> Result<(String, String), StoreError> {
         let found = self.store.read(&rows::account::key(lane)).await?;
         let lane = found.and_then(|value| Account::decode(&value).ok());
@@ -149,7 +149,7 @@ impl Check<'_> {
     ) -> Result<(), StoreError> {
         let (_, kind) = self.name(lane, id).await?;
         if attempt.signed.is_empty() {
-            self.complain(format!("no transaction has the {kind}"));
+            self.error(format!("no transaction has the {kind}"));
         }
         let why = format!("the lane has not come to this {kind}");
         self.demand(rows::account::key(lane), why, |row| {
@@ -183,7 +183,7 @@ impl Check<'_> {
                 .await
             }
             Owner::Settlement(request) => self.request(request).await,
-            Owner::Allowance { .. } | Owner::Gap => Ok(()),
+            Owner::Approval { .. } | Owner::Gap => Ok(()),
         }
     }
 }

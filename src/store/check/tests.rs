@@ -42,13 +42,13 @@ async fn a_store_with_rows_of_every_kind_is_whole() {
     assert_eq!(nothing.to_string(), "0 rows, 0 defects");
 }
 
-/// What is told when `change` has been made to the fixture.
-async fn told(change: Batch) -> Vec<String> {
+/// The defects listed after `change` to the fixture.
+async fn defects_after(change: Batch) -> Vec<String> {
     let store = world().await;
     store.commit(change).await.unwrap();
     let report = check(&store).await.unwrap();
-    assert_eq!(report.defects, report.told.len() as u64);
-    report.told.iter().map(ToString::to_string).collect()
+    assert_eq!(report.defects, report.listed.len() as u64);
+    report.listed.iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test]
@@ -57,17 +57,17 @@ async fn every_byte_that_a_decoder_refuses_is_told() {
         let kind = rows::kind(key.kind).unwrap().name;
         let newer = [&[99], &value[1..]].concat();
         for bytes in [Vec::new(), newer] {
-            let told = told(Batch::new().put(key.clone(), bytes)).await;
+            let defects = defects_after(Batch::new().put(key.clone(), bytes)).await;
             let wanted = format!("{kind} ");
-            let about = told
+            let about = defects
                 .iter()
                 .any(|line| line.starts_with(&wanted) && line.contains("unreadable"));
-            assert!(about, "{kind}: {told:?}");
+            assert!(about, "{kind}: {defects:?}");
         }
     }
     let foreign = Key::new(Kind(200), "x");
-    let told = told(Batch::new().put(foreign, vec![1])).await;
-    assert_eq!(told, ["unknown x: unreadable foreign row: unknown kind"]);
+    let defects = defects_after(Batch::new().put(foreign, vec![1])).await;
+    assert_eq!(defects, ["unknown x: unreadable foreign row: unknown kind"]);
 }
 
 #[tokio::test]
@@ -77,16 +77,16 @@ async fn names_that_are_none_are_told() {
             continue;
         }
         let key = Key::new(kind, [0xff; 3]);
-        let told = told(Batch::new().put(key, vec![1, 0])).await;
-        assert_eq!(told.len(), 1, "{name}: {told:?}");
+        let defects = defects_after(Batch::new().put(key, vec![1, 0])).await;
+        assert_eq!(defects.len(), 1, "{name}: {defects:?}");
         assert!(
-            told[0].starts_with(&format!("{name} 0xffffff: ")),
-            "{told:?}"
+            defects[0].starts_with(&format!("{name} 0xffffff: ")),
+            "{defects:?}"
         );
     }
 }
 
-/// Every reference: what is deleted, and who misses it.
+/// Every reference: the deleted row, and the kinds that miss it.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 async fn a_row_that_is_missing_is_missed_by_who_names_it() {
@@ -131,7 +131,7 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::event::key(1), &["delivery", "dead", "history"]),
         (rows::history::key(&id, 1), &["event"]),
         (rows::integrator::key("app"), &["delivery", "dead"]),
-        // Nobody leans on these.
+        // No other row refers to these.
         (rows::delivery::key("app", 1), &[]),
         (rows::dead::key("app", 1), &[]),
         (
@@ -148,14 +148,14 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
     let mut leaning = BTreeSet::new();
     for (key, missed) in cases {
         leaning.extend(missed.iter().map(|by| (*by, key.kind)));
-        let told = told(Batch::new().delete(key.clone())).await;
-        let by: Vec<_> = told
+        let defects = defects_after(Batch::new().delete(key.clone())).await;
+        let by: Vec<_> = defects
             .iter()
             .map(|line| line.split(' ').next().unwrap())
             .collect();
-        assert_eq!(by, *missed, "without {key:?}: {told:?}");
+        assert_eq!(by, *missed, "without {key:?}: {defects:?}");
     }
-    // The table of kinds says the same, and what these rows have no example of.
+    // The table of kinds has the same references, and those without an example here.
     let table: BTreeSet<_> = KINDS
         .iter()
         .flat_map(|one| one.refers.iter().map(|to| (one.name, *to)))
@@ -173,9 +173,9 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
 
 async fn each_is_told(cases: Vec<(Key, Vec<u8>, &str)>) {
     for (key, value, wanted) in cases {
-        let told = told(Batch::new().put(key, value)).await;
-        let found = told.iter().any(|line| line.contains(wanted));
-        assert!(found, "{wanted}: {told:?}");
+        let defects = defects_after(Batch::new().put(key, value)).await;
+        let found = defects.iter().any(|line| line.contains(wanted));
+        assert!(found, "{wanted}: {defects:?}");
     }
 }
 
@@ -316,12 +316,12 @@ async fn what_a_void_statement_consumed_may_be_free() {
     let change = Batch::new()
         .put(rows::void::key(STATEMENT, 1), gone.encode().unwrap())
         .delete(rows::consumption::key("payment"));
-    assert_eq!(told(change).await, [""; 0]);
+    assert_eq!(defects_after(change).await, [""; 0]);
     let late = Batch::new().put(rows::void::key(STATEMENT, 5), gone.encode().unwrap());
-    let told = told(late).await;
+    let defects = defects_after(late).await;
     assert!(
-        told[0].contains("the void before it is missing"),
-        "{told:?}"
+        defects[0].contains("the void before it is missing"),
+        "{defects:?}"
     );
 }
 
@@ -334,7 +334,7 @@ async fn many_defects_are_counted_and_some_told() {
         .await
         .unwrap();
     let report = check(&store).await.unwrap();
-    assert_eq!((report.defects, report.told.len()), (300, TOLD));
+    assert_eq!((report.defects, report.listed.len()), (300, MOST_LISTED));
 }
 
 #[tokio::test]
@@ -365,8 +365,8 @@ async fn what_the_index_parked_needs_no_claim_and_what_the_solver_uses_is_not_pa
         change(&mut claim);
         Batch::new().put(rows::claim::key(&id), claim.encode().unwrap())
     };
-    assert_eq!(told(claim(|_| {})).await, Vec::<String>::new());
-    let uses = told(claim(|claim| claim.parked.clear())).await;
+    assert_eq!(defects_after(claim(|_| {})).await, Vec::<String>::new());
+    let uses = defects_after(claim(|claim| claim.parked.clear())).await;
     assert!(uses[0].starts_with("parked "), "{uses:?}");
     assert!(
         uses[0].ends_with("its claim goes on with the deposit"),
@@ -376,7 +376,7 @@ async fn what_the_index_parked_needs_no_claim_and_what_the_solver_uses_is_not_pa
     let row = world().await.read(&listed).await.unwrap().unwrap();
     let other = rows::parked::key(&id, &B256::repeat_byte(0x77));
     assert_eq!(
-        told(Batch::new().put(other, row)).await,
+        defects_after(Batch::new().put(other, row)).await,
         Vec::<String>::new()
     );
 }

@@ -190,7 +190,7 @@ pub async fn a_cursor_moves_with_what_was_seen_or_not_at_all(store: Arc<dyn Stor
     };
     assert_eq!(store.commit(step(None, 5)).await, Ok(Outcome::APPLIED));
     assert_eq!(store.commit(step(Some(5), 9)).await, Ok(Outcome::APPLIED));
-    // A second tail that still believes in the old place.
+    // A second tail that still expects the old position.
     let late = store.commit(step(Some(5), 7)).await.unwrap();
     assert!(matches!(late, Outcome::Refused { .. }));
     let seen = store.scan(deposit_tx::range("origin", 0, 9)).await.unwrap();

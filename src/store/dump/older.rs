@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the journal's | carried over; what was called `fill/…` or `refund/…` is `outcome/…` now, so that it bars its opposite as it did |
 //! | integrator | carried over |
-//! | open, a lane's nonces, reservation, settlement, delivery; claims with a payment that is not final, or that no statement covers | the import is refused: money is under way, and rows of the solver mean something else now |
+//! | open, a lane's payments, reservation, settlement, delivery; claims with a payment that is not final, or that no statement covers | the import is refused: money is under way, and rows of the solver mean something else now |
 //! | all others | left out and counted |
 //!
 //! An outcome never stood there under both names, since each barred the other. An export that has both all the

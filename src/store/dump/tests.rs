@@ -86,7 +86,7 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
     let head = |version, format| {
         format!("{{\"dump\":\"intentd store\",\"version\":{version},\"format\":{format}}}\n")
     };
-    for (version, format, told) in [
+    for (version, format, message) in [
         (2, FORMAT, "a newer version"),
         (1, FORMAT + 1, "a newer version"),
         (1, 2, "another signing key"),
@@ -94,7 +94,7 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
     ] {
         let error = error(head(version, format).as_bytes()).await;
         assert!(matches!(error, DumpError::Version { .. }), "{error}");
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
     for foreign in [
         "",

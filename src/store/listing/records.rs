@@ -1,5 +1,5 @@
-//! The requests of a page in full. Each row is read and parsed once, and however much strangers have
-//! paid into a request's order, a page reads a bounded number of transactions and bytes.
+//! Loads the requests of a page in full. It reads and parses each row once. A page reads a bounded number of
+//! transactions and bytes, however many payments strangers make to a request's order.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -18,17 +18,17 @@ use crate::{
     store::{Store, rows},
 };
 
-/// Transactions of each record that come before any other of a page: first one of each, then the next.
+/// The first round: this many transactions of each record come before any further one of the page.
 const AT_FIRST: usize = 4;
-/// So many are read at a time.
+/// The transactions per read.
 const AT_A_TIME: usize = 8;
-/// Bytes of the transactions of one record, and of a page, but for those that were read last; what is
-/// beyond is not told.
+/// The most bytes of the transactions of one record, and of a page, apart from the last read; the page omits further
+/// ones.
 const RECORD_BYTES: usize = 256 << 10;
-/// See [`RECORD_BYTES`]. One transaction (72 KB) of each of fifty records fits.
+/// The same for a page: room for one transaction (72 KB) of each of fifty records.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// A request with all that is stored of it.
+/// A request with everything stored about it.
 pub struct Record {
     pub request: Request,
     pub facts: Facts,
@@ -36,9 +36,9 @@ pub struct Record {
 }
 
 impl Listing {
-    /// The requests of a page, in its order, as they are by now.
+    /// The current state of the requests of a page, in the page's order.
     pub async fn records(&self, found: &[Summary]) -> Result<Vec<Record>, ListingError> {
-        // A quote becomes a request: whoever looks in this order meets one of them.
+        // A quote becomes a request, so reading quotes first finds one of the two.
         let quotes = found.iter().map(|one| rows::quote::key(&one.id));
         let requests = found.iter().map(|one| rows::request::key(&one.id));
         let facts = found.iter().map(|one| rows::facts::key(&one.id));
@@ -65,13 +65,13 @@ impl Listing {
         Ok(records)
     }
 
-    /// Fills in what is kept of their transactions, each row read once.
+    /// Adds the stored transactions of the records; reads each row once.
     async fn tx_details(&self, records: &mut [Record]) -> Result<(), ListingError> {
         let mut known = Known::new(&*self.store);
         let shown: Vec<Vec<Named>> = records.iter().map(named).collect();
         let mut left = PAGE_BYTES;
-        for place in 0..AT_FIRST {
-            let names: Vec<_> = shown.iter().filter_map(|names| names.get(place)).collect();
+        for round in 0..AT_FIRST {
+            let names: Vec<_> = shown.iter().filter_map(|names| names.get(round)).collect();
             for some in names.chunks(AT_A_TIME) {
                 if left > 0 {
                     let read = known.read(some).await?;
@@ -99,10 +99,10 @@ impl Listing {
 /// A network and a transaction of it.
 type Named = (String, String);
 
-/// Transactions that have been read.
+/// The transactions read so far.
 struct Known<'a> {
     store: &'a dyn Store,
-    /// Each with the bytes of its row; `None`: nothing is kept of it.
+    /// The transactions with the bytes of their rows; `None` where none is stored.
     rows: HashMap<Named, Option<(Arc<TxDetails>, usize)>>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Known<'a> {
         Self { store, rows }
     }
 
-    /// Puts what has been read of `names` into `record`; how many bytes.
+    /// Adds the transactions `names` to `record` as far as they were read; returns their bytes.
     fn give(&self, record: &mut Record, names: &[Named]) -> usize {
         let mut bytes = 0;
         for name in names {
@@ -124,7 +124,7 @@ impl<'a> Known<'a> {
         bytes
     }
 
-    /// Reads what is not known of `names`; how many bytes.
+    /// Reads the transactions of `names` that are still unknown; returns their bytes.
     async fn read(&mut self, names: &[&Named]) -> Result<usize, ListingError> {
         let mut once = BTreeSet::new();
         let new = |name: &&&Named| !self.rows.contains_key(**name);
@@ -144,7 +144,7 @@ impl<'a> Known<'a> {
         for (name, bytes) in names.into_iter().zip(read) {
             let seen = bytes.and_then(|bytes| {
                 all += bytes.len();
-                // One that cannot be read is not told; the store's check tells of it.
+                // An unreadable row is omitted; the check of the store reports it.
                 let seen = rows::tx_details::decode_seen(&bytes).ok()?;
                 Some((Arc::new(seen), bytes.len()))
             });
@@ -181,7 +181,7 @@ mod tests {
         },
     };
 
-    /// A store that counts the transactions that are read.
+    /// A store that counts reads of transactions.
     #[derive(Default)]
     struct Counting {
         rows: MemoryStore,

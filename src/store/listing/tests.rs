@@ -1,4 +1,4 @@
-//! Pages against a plain filter over whole requests, which knows nothing of summaries.
+//! Pages compared with a plain filter over whole requests that does not use summaries.
 
 use std::collections::BTreeMap;
 
@@ -28,14 +28,14 @@ const SYMBOLS: [&str; 3] = ["USDC", "WETH", "Pepe"];
 const CHAINS: [u64; 3] = [31_001, 31_002, 31_003];
 const NOW: u64 = 1_700_000_000_000;
 
-/// What a random request is made of.
+/// The parts of a random request.
 #[derive(Clone, Debug)]
 struct Made {
     number: u8,
     users: (usize, usize),
     chains: (usize, usize),
     symbols: (usize, usize),
-    /// Which of the ways a request can go.
+    /// The outcome of the request.
     state: u8,
     created: u64,
     later: u64,
@@ -45,15 +45,14 @@ struct Made {
     call: bool,
 }
 
-/// A request as the plain filter knows it: the values of its fields, empty where there is none, and
-/// its figures.
+/// A request for the plain filter: the values of its fields, empty where there are none, and its numbers.
 struct Plain {
     id: B256,
     order: B256,
-    /// Nobody has acted on it.
+    /// Whether nobody has acted on it.
     quote: bool,
     fields: BTreeMap<&'static str, Vec<String>>,
-    figures: BTreeMap<&'static str, Option<u64>>,
+    numbers: BTreeMap<&'static str, Option<u64>>,
     origin_blocks: Vec<u64>,
     other_blocks: Vec<u64>,
     features: Vec<&'static str>,
@@ -162,7 +161,7 @@ impl Made {
         }
     }
 
-    /// Written down from what the interface says of each state.
+    /// Written from the API's description of each state.
     #[expect(clippy::too_many_lines, reason = "a table")]
     fn plain(&self) -> Plain {
         let request = self.request();
@@ -255,7 +254,7 @@ impl Made {
         ]);
         let changed = NOW + self.created * 500 + if self.state == 0 { 0 } else { self.later };
         let fill_time = (self.state == 3).then_some(7);
-        let figures = BTreeMap::from([
+        let numbers = BTreeMap::from([
             ("created", Some(request.created_at)),
             ("updated", Some(changed)),
             ("amount", self.amount),
@@ -281,7 +280,7 @@ impl Made {
             order: request.order_id,
             quote: self.state == 0,
             fields,
-            figures,
+            numbers,
             origin_blocks,
             other_blocks,
             features,
@@ -297,7 +296,7 @@ fn fold(text: &str) -> String {
     }
 }
 
-/// A value as it is compared under `key`.
+/// A value in the form in which it is compared under `key`.
 fn folded(key: &str, text: &str) -> String {
     match key {
         "currencyInSymbol" | "currencyOutSymbol" | "requestType" => text.to_lowercase(),
@@ -365,19 +364,19 @@ fn holds(plain: &Plain, pairs: &BTreeMap<&str, String>) -> bool {
     let dollars = 1_000_000;
     fields
         && in_blocks
-        && within(plain.figures[time], number("startTimestamp", 1000), to)
+        && within(plain.numbers[time], number("startTimestamp", 1000), to)
         && within(
-            plain.figures["amount"],
+            plain.numbers["amount"],
             number("amountUsdMin", dollars),
             number("amountUsdMax", dollars),
         )
         && within(
-            plain.figures["appFees"],
+            plain.numbers["appFees"],
             number("appFeesAmountUsdMin", dollars),
             number("appFeesAmountUsdMax", dollars),
         )
         && within(
-            plain.figures["fillTime"],
+            plain.numbers["fillTime"],
             number("fillTimeMin", 1),
             number("fillTimeMax", 1),
         )
@@ -396,10 +395,10 @@ fn holds(plain: &Plain, pairs: &BTreeMap<&str, String>) -> bool {
 fn wanted(all: &[Plain], pairs: &BTreeMap<&str, String>) -> Vec<B256> {
     let sort = pairs.get("sortBy").map_or("createdAt", String::as_str);
     let value = |plain: &Plain| match sort {
-        "updatedAt" => plain.figures["updated"],
+        "updatedAt" => plain.numbers["updated"],
         // Unknown amounts come first.
-        "amountUsd" => plain.figures["amount"].map(|amount| amount + 1).or(Some(0)),
-        _ => plain.figures["created"],
+        "amountUsd" => plain.numbers["amount"].map(|amount| amount + 1).or(Some(0)),
+        _ => plain.numbers["created"],
     };
     // A quote is found by its own ids only.
     let lookups = parsed(pairs).lookups().unwrap_or_default();
@@ -651,7 +650,7 @@ fn parsed(pairs: &BTreeMap<&str, String>) -> Query {
         .query
 }
 
-/// Every page of a query, one after the other.
+/// All pages of a query, in order.
 async fn paged(listing: &Listing, query: &Query, limit: usize) -> (Vec<B256>, Option<u64>) {
     let (mut found, mut next, mut total) = (Vec::new(), None::<String>, None);
     loop {
@@ -736,7 +735,7 @@ fn simple(number: u8, created: u64) -> Made {
     }
 }
 
-/// A quote of that time, and what has become of it.
+/// A quote of that time, with its outcome.
 async fn quoted(requests: &Requests, number: u8, change: Option<Standing>) -> B256 {
     let mut request = fixtures::request(number);
     request.created_at = NOW + u64::from(number / 3) * 1_000;
@@ -762,7 +761,7 @@ async fn some_wait() -> (Listing, [Vec<(u8, B256)>; 2]) {
     let requests = Requests::new(store.clone());
     let (mut waiting, mut others) = (Vec::new(), Vec::new());
     for number in 1..=120_u8 {
-        // Somebody paid, or what was paid left the chain, or nobody acted on it.
+        // Paid, or the payment left the chain, or nobody acted on it.
         let change = match number % 6 {
             0 => Some(Standing::Final),
             1 => Some(Standing::Reorged),
@@ -801,7 +800,7 @@ async fn what_waits_is_listed_in_the_order_asked_for() {
     }
     let query = parsed(&BTreeMap::from([("status", "waiting".to_owned())]));
     assert_eq!(paged(&listing, &query, 50).await.1, Some(100));
-    // By their last change, those that something was seen of come behind all quotes.
+    // By last change, requests with facts come after all quotes.
     let changed = ("sortBy", "updatedAt");
     let mut changed = listed_for(&listing, &[WAITING, changed], 9).await;
     assert_ne!(changed.first(), all.last());
@@ -813,7 +812,7 @@ async fn what_waits_is_listed_in_the_order_asked_for() {
 #[tokio::test]
 async fn a_quote_is_in_no_list_but_of_what_waits() {
     let (listing, [waiting, others]) = some_wait().await;
-    // Together with an account, and with a span of time.
+    // Combined with an account, and with a span of time.
     let own = |(number, id): &(u8, B256)| number.is_multiple_of(2).then_some(*id);
     let own: Vec<_> = waiting.iter().filter_map(own).collect();
     let by = [WAITING, ("user", USERS[1]), ("sortDirection", "asc")];
@@ -829,7 +828,7 @@ async fn a_quote_is_in_no_list_but_of_what_waits() {
         .iter()
         .filter(|(number, _)| (15..21).contains(number));
     assert_eq!(found.len(), within.count());
-    // What anybody else meets was acted on.
+    // Every other filter finds only requests that were acted on.
     let none: [(&str, &str); 0] = [];
     for pairs in [&none[..], &[("status", "pending")], &[("user", USERS[1])]] {
         let found = listed_for(&listing, pairs, 50).await;
@@ -867,7 +866,7 @@ async fn what_waits_is_listed_for_its_key_or_by_its_user() {
     assert_eq!(listed_for(&listing, &of(USERS[1]), 5).await, nobody);
 }
 
-/// Large quotes are few a page, and a page that has read its share says where to go on.
+/// A page has few large quotes; one that has read its budget returns a continuation.
 #[tokio::test]
 async fn who_asks_for_large_quotes_gets_them_in_more_pages() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -907,7 +906,7 @@ async fn a_query_of_many_values_looks_at_fewer() {
         request.id = B256::from(U256::from(number + 1));
         request.order_id = !request.id;
         requests.insert(&request, Batch::new()).await.unwrap();
-        // Quotes stand in no list.
+        // Quotes have no rows in the orders.
         let paid = |facts: &mut Facts| facts.deposits.push(deposit(1, Standing::Final));
         let recorded = requests.record(&request.id, NOW, Batch::new(), paid);
         recorded.await.unwrap();
@@ -926,12 +925,12 @@ async fn a_query_of_many_values_looks_at_fewer() {
         };
         listing.page(&query, cut).await.unwrap()
     };
-    // Nothing is found; how far it looked stands in the continuation.
+    // Nothing is found; the continuation contains how far the page read.
     let far = |page: &Page| page.continuation.is_some();
     assert!(far(&page(4, false).await));
     assert_eq!(page(1, true).await.total, Some(0));
     assert_eq!(page(4, true).await.total, None, "too many to compare");
-    // Others have their turns meanwhile: nothing here waits for a disk.
+    // Other tasks run meanwhile: nothing here waits for a disk.
     let turns = std::cell::Cell::new(0);
     let others = async {
         while turns.get() < 1_000_000 {
@@ -986,7 +985,7 @@ async fn who_pages_while_requests_arrive_misses_none_and_gets_none_twice() {
                     .insert(&fresh.request(), Batch::new())
                     .await
                     .unwrap();
-                // It is acted on, and so is one that is there.
+                // Somebody acts on it, and on one that exists.
                 let now = NOW + 9_000 + u64::from(number);
                 let paid = |facts: &mut Facts| fresh.change(facts);
                 let id = fresh.request().id;
@@ -1163,7 +1162,7 @@ async fn requests_of_an_older_version_are_listed_once_they_are_read() {
             if rows.is_empty() {
                 break;
             }
-            // One that is there already may be of an older version.
+            // A request that exists may be of an older version.
             for (key, _) in rows.into_iter().skip(3) {
                 batch = batch.delete(key);
             }
@@ -1189,7 +1188,7 @@ async fn requests_of_an_older_version_are_listed_once_they_are_read() {
     assert!(again.page(&parsed(&BTreeMap::new()), cut).await.is_ok());
 }
 
-/// Orders of a victim's, and of others in between: more than are looked at one by one.
+/// Orders of a victim, and of others in between: more than are read one by one.
 async fn crowd(requests: &Requests, victims: u64, others: u64) {
     for number in 0..victims + others {
         let mut request = simple(1, 0).request();
@@ -1216,7 +1215,7 @@ async fn a_names_requests_are_walked_in_every_order_without_anybody_elses() {
     let listing = Listing::open(requests.store().clone()).await.unwrap();
     listing.complete().await.unwrap();
     let own = ("user", USERS[0].to_owned());
-    // One of as many as a query may name, the others of whom have few requests or none.
+    // One of the most accounts that a query may name; the others have few requests or none.
     let several = |count: u8| {
         let names = (2..=count).map(|number| format!("0x{number:040x}"));
         let names: Vec<_> = names.chain([USERS[0].to_owned()]).collect();
@@ -1245,7 +1244,7 @@ async fn a_names_requests_are_walked_in_every_order_without_anybody_elses() {
     }
 }
 
-/// Rows and bytes that a commit wrote, from the outside.
+/// Counts the rows and bytes of commits.
 #[derive(Default)]
 struct Counting {
     inner: MemoryStore,
@@ -1285,7 +1284,7 @@ async fn one_more_deposit_of_many_writes_no_more_than_the_first_ones_did_but_for
         let recorded = requests.record(&request.id, NOW + number, Batch::new(), change);
         recorded.await.unwrap();
         let last = store.last.lock().unwrap();
-        // Whatever its kind: all deposits of a request stand in one row of facts.
+        // Apart from the facts, which have all deposits of a request in one row.
         let (facts, others): (Vec<_>, Vec<_>) =
             last.iter().partition(|(key, _)| key.kind == rows::FACTS);
         let sum = |rows: &[&(Key, usize)]| rows.iter().map(|(_, size)| size).sum::<usize>();
@@ -1293,7 +1292,7 @@ async fn one_more_deposit_of_many_writes_no_more_than_the_first_ones_did_but_for
         assert!(sum(&facts) < most, "{number}: {}", sum(&facts));
         written.push((others.len(), sum(&others)));
     }
-    // Three orders, one account in the order of changes, the summary and the new transaction.
+    // Three orders, one account in the order of changes, the summary, and the new transaction.
     assert!(
         written[9].0 <= 10 && written[9].1 < 6_000,
         "{:?}",

@@ -1,4 +1,4 @@
-//! Rows of several ranges as one, in the order of their positions.
+//! Walks the rows of several ranges as one sequence, in the order of their positions.
 
 use std::{cmp::Ordering, collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -21,28 +21,28 @@ use crate::{
     },
 };
 
-/// Rows read of a range at a time, at most.
+/// The most rows per read of a range.
 const MOST: usize = 1_000;
-/// Quotes read at a time: one may have 1 MiB.
+/// Quotes per read: one may have 1 MiB.
 const QUOTES: usize = 16;
-/// Bytes of quotes that a walk reads, but for those that it reads last.
+/// The most bytes of quotes that a walk reads, apart from the last read.
 const QUOTE_BYTES: usize = 8 << 20;
-/// The greatest time that an id can begin with.
+/// The greatest time at the start of an id.
 const LAST: u64 = (1 << 48) - 1;
 
-/// Where a walk goes: all of it in the order of positions.
+/// The sources of a walk; the walk merges them in the order of positions.
 #[derive(Default)]
 pub struct Way {
-    /// Through these summaries.
+    /// These summaries.
     pub few: BTreeMap<Position, Vec<u8>>,
-    /// Through the rows that start with one of these.
+    /// The rows whose names start with one of these.
     pub rows: Vec<Vec<u8>>,
-    /// Through all quotes that nobody acted on. They are in the order of time.
+    /// All quotes that nobody acted on, in the order of time.
     pub quotes: bool,
 }
 
 impl Way {
-    /// Through the rows that start so.
+    /// A walk through the rows whose names start with one of `rows`.
     pub fn along(rows: Vec<Vec<u8>>) -> Self {
         Self {
             rows,
@@ -50,7 +50,7 @@ impl Way {
         }
     }
 
-    /// Through `summary`, too.
+    /// Adds `summary` to the walk.
     pub fn point(&mut self, sort: Sort, summary: &Summary) -> Result<(), RowError> {
         let at = listed::position(sort, summary);
         self.few.insert(at, rows::summary::encode(summary)?);
@@ -58,18 +58,18 @@ impl Way {
     }
 }
 
-/// A walk from one end to the other, within the limits of what is ordered by.
+/// A walk from one end to the other, within the limits of the sort value.
 pub struct Walk {
     store: Arc<dyn Store>,
     sort: Sort,
     descending: bool,
     span: Span,
-    /// The last position that was given.
+    /// The last position that the walk returned.
     after: Option<Position>,
     ended: bool,
-    /// Rows to read next.
+    /// The rows of the next read.
     step: usize,
-    /// Bytes of quotes that have been read.
+    /// The bytes of quotes read so far.
     spent: usize,
 }
 
@@ -89,13 +89,13 @@ impl Walk {
         }
     }
 
-    /// Whether it has read as much as a page may, though there may be more.
+    /// Whether the walk has read as much as a page may; there may be more.
     pub fn is_spent(&self) -> bool {
         self.spent >= QUOTE_BYTES
     }
 
-    /// The next rows, `first` of them or so at first, more later and never more than `most` of a way
-    /// with many; none when there are none left.
+    /// The next rows: about `first` at first, later more, but at most `most` from a source with many; empty at the
+    /// end.
     pub async fn rows(
         &mut self,
         way: &Way,
@@ -106,7 +106,7 @@ impl Walk {
             let mut rows = self.merged(way).await?;
             let before = rows.len();
             rows.retain(|(position, _)| self.inside(position));
-            // They come in order: what is outside is behind all that is inside.
+            // Rows are sorted: a row outside the limits comes after all rows inside.
             self.ended |= rows.len() < before;
             let Some((last, _)) = rows.last() else {
                 continue;
@@ -120,8 +120,8 @@ impl Walk {
         Ok(Vec::new())
     }
 
-    /// `rows`, with the summaries that some of them lead to. What has moved in the order meanwhile is
-    /// left out: it is met where it is now.
+    /// Replaces the rows that lead to a summary by that summary. Leaves out a summary that has moved in the order:
+    /// the walk finds it at its new position.
     async fn led(&self, rows: Found) -> Result<Found, StoreError> {
         let leads = |bytes: &[u8]| bytes.len() == 1;
         let ids = rows.iter().filter(|(_, bytes)| leads(bytes));
@@ -141,13 +141,13 @@ impl Walk {
         Ok(rows.into_iter().filter_map(read).collect())
     }
 
-    /// Whether a summary stands at `at`; one that cannot be read is told by who looks at it.
+    /// Whether the summary's position is `at`; true for an unreadable one, which the caller reports.
     fn stands(&self, at: &Position, bytes: &[u8]) -> bool {
         let summary = rows::summary::decode(bytes);
         summary.map_or(true, |one| listed::position(self.sort, &one) == *at)
     }
 
-    /// What of `few` is still ahead.
+    /// The part of `few` that the walk has not returned.
     fn ahead(&self, few: &BTreeMap<Position, Vec<u8>>) -> BTreeMap<Position, Vec<u8>> {
         let after = self.after.map_or(Bound::Unbounded, Bound::Excluded);
         let ahead = match self.descending {
@@ -160,7 +160,7 @@ impl Walk {
 
     async fn merged(&mut self, way: &Way) -> Result<Found, ListingError> {
         let mut rows = BTreeMap::new();
-        // Beyond this, a range that was cut may have rows that have not been read.
+        // Beyond this position a range that was cut off may have unread rows.
         let mut horizon: Option<Position> = None;
         for prefix in &way.rows {
             let last = self.read(prefix, horizon, &mut rows).await?;
@@ -171,7 +171,7 @@ impl Walk {
             horizon = self.nearer(horizon, last);
         }
         self.ended = horizon.is_none();
-        // These are whole, what the rows of names lead to is not.
+        // Unlike the other rows these contain their summaries.
         rows.extend(self.ahead(&way.few));
         let mut rows: Found = rows.into_iter().collect();
         if self.descending {
@@ -181,13 +181,13 @@ impl Walk {
             rows.retain(|(at, _)| !self.precedes(&horizon, at));
         }
         rows.truncate(self.step);
-        // What was left over is read again.
+        // The next read returns the truncated rows again.
         self.ended &= rows.len() < self.step;
         Ok(rows)
     }
 
-    /// Reads the rows of a range into `rows`, no more than a step and hardly beyond `horizon`; the last
-    /// of them where there may be more.
+    /// Reads rows of a range into `rows`: at most a step, and hardly beyond `horizon`. Returns the last position
+    /// where there may be more.
     async fn read(
         &self,
         prefix: &[u8],
@@ -195,7 +195,7 @@ impl Walk {
         rows: &mut BTreeMap<Position, Vec<u8>>,
     ) -> Result<Option<Position>, StoreError> {
         let (mut after, mut left) = (self.after, self.step);
-        // Ranges are of different density.
+        // The ranges differ in density.
         let mut limit = horizon.map_or(self.step, |_| self.step.div_ceil(8));
         loop {
             let found = self.store.scan(self.range(prefix, after, limit)).await?;
@@ -215,7 +215,7 @@ impl Walk {
         }
     }
 
-    /// As [`Self::read`], of quotes, as their summaries.
+    /// As [`Self::read`], for quotes, as their summaries.
     async fn quotes(
         &mut self,
         horizon: Option<Position>,
@@ -248,7 +248,7 @@ impl Walk {
         }
     }
 
-    /// Adds what quotes are listed as; the last one's position.
+    /// Adds the summaries of quotes; returns the last position.
     fn summarized(
         &mut self,
         found: &[(Key, Vec<u8>)],
@@ -266,14 +266,14 @@ impl Walk {
         Ok(last)
     }
 
-    /// The name that the quotes still ahead come after; `None`: all of them are.
+    /// The name after which the remaining quotes come; `None` when all of them remain.
     fn quote_before(&self) -> Option<Vec<u8>> {
         let start = |time: u64| time.min(LAST).to_be_bytes()[2..].to_vec();
         let Some(after) = self.after else {
             return self.limit().map(start);
         };
         let (value, id) = (valued(&after), B256::from_slice(&after[8..]));
-        // What is ordered by its last change is younger than the time in its id.
+        // By last change a request sorts at or after the time in its id.
         Some(match time_of(&id).cmp(&value) {
             Ordering::Equal => id.to_vec(),
             Ordering::Less => start(value),
@@ -281,7 +281,7 @@ impl Walk {
         })
     }
 
-    /// The one of both that comes first in the order of the walk.
+    /// The one of both that comes first in the walk.
     fn nearer(&self, one: Option<Position>, other: Option<Position>) -> Option<Position> {
         match (one, other) {
             (Some(one), Some(other)) if self.precedes(&one, &other) => Some(one),
@@ -289,7 +289,7 @@ impl Walk {
         }
     }
 
-    /// Whether `one` comes before `other` in the order of the walk.
+    /// Whether `one` comes before `other` in the walk.
     fn precedes(&self, one: &Position, other: &Position) -> bool {
         match self.descending {
             true => one > other,
@@ -312,7 +312,7 @@ impl Walk {
         }
     }
 
-    /// The value that the walk begins with, or just before.
+    /// The sort value at which the walk begins, or the one just before.
     fn limit(&self) -> Option<u64> {
         match self.descending {
             true => self.span.to.and_then(|to| to.checked_add(1)),
@@ -325,14 +325,14 @@ impl Walk {
     }
 }
 
-/// What a position is ordered by.
+/// The sort value of a position.
 fn valued(position: &Position) -> u64 {
     let mut value = [0; 8];
     value.copy_from_slice(&position[..8]);
     u64::from_be_bytes(value)
 }
 
-/// What is in the rows of a range, by position.
+/// The rows of a range by position.
 fn placed(found: Vec<(Key, Vec<u8>)>) -> impl Iterator<Item = (Position, Vec<u8>)> {
     let found = found.into_iter();
     found.filter_map(|(key, bytes)| Some((listed::placed(&key.name)?, bytes)))

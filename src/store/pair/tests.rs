@@ -1,4 +1,4 @@
-//! Two stores that are opened together or not at all.
+//! Two stores that open together or not at all.
 
 use std::fs;
 
@@ -16,12 +16,12 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn places(&self) -> Directories {
+    fn directories(&self) -> Directories {
         Directories::new(self.0.path().join("data"), None)
     }
 
     fn open(&self) -> Result<Pair, OpenError> {
-        Pair::open(&self.places(), Making::Allowed)
+        Pair::open(&self.directories(), Making::Allowed)
     }
 }
 
@@ -32,7 +32,7 @@ async fn filled(home: &Home) -> Directories {
         both.commit(Batch::new().put(key, value)).await.unwrap();
     }
     both.close().await;
-    home.places()
+    home.directories()
 }
 
 #[tokio::test]
@@ -63,12 +63,17 @@ async fn every_row_is_in_the_store_of_its_kind_and_read_through_both() {
 #[tokio::test]
 async fn one_is_not_opened_without_the_other() {
     let home = Home::new();
-    let places = filled(&home).await;
+    let directories = filled(&home).await;
     let other = Home::new();
     let others = filled(&other).await;
     let aside = home.0.path().join("aside");
-    let apart = |making| matches!(Pair::open(&places, making), Err(OpenError::Apart { .. }));
-    for one in [places.store(), places.journal()] {
+    let apart = |making| {
+        matches!(
+            Pair::open(&directories, making),
+            Err(OpenError::Apart { .. })
+        )
+    };
+    for one in [directories.store(), directories.journal()] {
         fs::rename(&one, &aside).unwrap();
         for making in [Making::Allowed, Making::Refused] {
             assert!(apart(making), "without {one:?}");
@@ -76,35 +81,38 @@ async fn one_is_not_opened_without_the_other() {
         }
         fs::rename(&aside, &one).unwrap();
     }
-    // Another one's journal, or a fresh one, does not know what was signed.
-    fs::rename(places.journal(), &aside).unwrap();
-    fs::rename(others.journal(), places.journal()).unwrap();
+    // A foreign or fresh journal does not know what was signed.
+    fs::rename(directories.journal(), &aside).unwrap();
+    fs::rename(others.journal(), directories.journal()).unwrap();
     assert!(apart(Making::Allowed));
-    fs::remove_dir_all(places.journal()).unwrap();
-    SledStore::open(&places.journal()).unwrap().close().await;
+    fs::remove_dir_all(directories.journal()).unwrap();
+    SledStore::open(&directories.journal())
+        .unwrap()
+        .close()
+        .await;
     assert!(apart(Making::Allowed));
-    let told = home.open().err().unwrap().to_string();
-    assert!(told.contains("do not belong together"), "{told}");
-    fs::remove_dir_all(places.journal()).unwrap();
-    fs::rename(&aside, places.journal()).unwrap();
+    let error = home.open().err().unwrap().to_string();
+    assert!(error.contains("do not belong together"), "{error}");
+    fs::remove_dir_all(directories.journal()).unwrap();
+    fs::rename(&aside, directories.journal()).unwrap();
     assert!(home.open().is_ok());
 }
 
 #[tokio::test]
 async fn a_first_start_that_was_cut_off_is_begun_again() {
     let home = Home::new();
-    let places = home.places();
+    let directories = home.directories();
     assert!(matches!(
-        Pair::open(&places, Making::Refused),
+        Pair::open(&directories, Making::Refused),
         Err(OpenError::Missing(_))
     ));
-    assert!(!places.data().exists());
-    SledStore::paired(&places.journal(), [3; 16])
+    assert!(!directories.data().exists());
+    SledStore::paired(&directories.journal(), [3; 16])
         .unwrap()
         .close()
         .await;
     assert!(matches!(
-        Pair::open(&places, Making::Refused),
+        Pair::open(&directories, Making::Refused),
         Err(OpenError::Apart { .. })
     ));
     let both = home.open().unwrap();
@@ -118,24 +126,27 @@ async fn a_first_start_that_was_cut_off_is_begun_again() {
 async fn a_journal_in_another_directory_is_one_of_the_pair() {
     let home = Home::new();
     let other = home.0.path().join("other");
-    let places = Directories::new(home.0.path().join("data"), Some(other.clone()));
-    let both = Pair::open(&places, Making::Allowed).unwrap();
+    let directories = Directories::new(home.0.path().join("data"), Some(other.clone()));
+    let both = Pair::open(&directories, Making::Allowed).unwrap();
     let halt = Batch::new().put(halt::key("base"), vec![1]);
     both.commit(halt).await.unwrap();
     both.close().await;
     drop(both);
     assert!(other.join("journal/db").exists());
     assert!(!home.0.path().join("data/journal").exists());
-    // Whoever forgets JOURNAL_DIR does not sign with an empty one.
+    // A start without JOURNAL_DIR does not sign with an empty journal.
     assert!(matches!(home.open(), Err(OpenError::Apart { .. })));
-    assert!(Pair::open(&places, Making::Allowed).is_ok());
+    assert!(Pair::open(&directories, Making::Allowed).is_ok());
 }
 
 #[tokio::test]
 async fn both_are_exported_imported_and_compacted_together() {
     let (home, other) = (Home::new(), Home::new());
-    let places = filled(&home).await;
-    assert_eq!(Pair::compact(&places).await.unwrap(), fixtures::count());
+    let directories = filled(&home).await;
+    assert_eq!(
+        Pair::compact(&directories).await.unwrap(),
+        fixtures::count()
+    );
     let both = home.open().unwrap();
     let mut bytes = Vec::new();
     assert_eq!(
@@ -143,7 +154,7 @@ async fn both_are_exported_imported_and_compacted_together() {
         fixtures::count()
     );
     both.close().await;
-    let others = other.places();
+    let others = other.directories();
     let failed = Pair::create(&others, async |both: &Pair| {
         dump::read(both, &mut &bytes[..]).await.unwrap();
         Err::<(), _>(ReplaceError::Different)
@@ -168,7 +179,7 @@ async fn both_are_exported_imported_and_compacted_together() {
 async fn what_is_signed_does_not_wait_for_what_is_indexed() {
     let home = Home::new();
     let both = Arc::new(home.open().unwrap());
-    // More than the index's committer can take: whoever comes now waits behind all of it.
+    // More than the committer of the store can take: further commits wait behind all of them.
     let busy: Vec<_> = (0..600_u32)
         .map(|n| {
             let store = both.store.clone();

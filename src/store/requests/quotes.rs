@@ -1,4 +1,4 @@
-//! Quotes in the store: how one gets its place there, and how one is forgotten for another's.
+//! Quotes in the store: insertion, and deletion of large ones to make room.
 
 use std::{
     slice,
@@ -20,14 +20,14 @@ use crate::{
 };
 
 impl Requests {
-    /// As [`Self::insert_by`], for nobody in particular.
+    /// As [`Self::insert_by`], without a caller.
     pub async fn insert(&self, request: &Request, with: Batch) -> Result<(), RequestsError> {
         self.insert_by(request, 0, with).await
     }
 
-    /// Stores a new quote with the rows of `with`; durable when it returns. An id or order that
-    /// exists is [`RequestsError::Refused`]. It becomes a request when something is seen of it. `by`
-    /// stands for who asked: a large one has its place among the caller's.
+    /// Stores a new quote with the rows of `with`; durable when it returns. [`RequestsError::Refused`] for an id or
+    /// order that exists. The first fact turns the quote into a request. `by` is a number that stands for the caller,
+    /// whose budget a large quote uses.
     pub async fn insert_by(
         &self,
         request: &Request,
@@ -37,7 +37,7 @@ impl Requests {
         self.insert_all(slice::from_ref(request), by, with).await
     }
 
-    /// As [`Self::insert_by`], several quotes in one commit: all of them, or none.
+    /// As [`Self::insert_by`], for several quotes in one commit: all of them, or none.
     pub async fn insert_all(
         &self,
         requests: &[Request],
@@ -71,7 +71,7 @@ impl Requests {
         stored
     }
 
-    /// Commits once every large quote has its place.
+    /// Commits once every large quote has room.
     async fn placed(&self, large: &[(&Request, Large)], batch: Batch) -> Result<(), RequestsError> {
         for (request, one) in large {
             self.make_room(request, one.clone()).await?;
@@ -79,7 +79,7 @@ impl Requests {
         self.apply(batch).await
     }
 
-    /// Forgets what makes room for a large quote, and takes its place.
+    /// Deletes quotes until a large one has room, and counts that one.
     async fn make_room(&self, request: &Request, large: Large) -> Result<(), RequestsError> {
         loop {
             let room = self.large().take(request.id, large.clone());
@@ -94,7 +94,7 @@ impl Requests {
         }
     }
 
-    /// Forgets a quote, unless it was acted on.
+    /// Deletes a quote, unless it was acted on.
     async fn forget(&self, id: &B256) -> Result<(), RequestsError> {
         let key = rows::quote::key(id);
         let Some(bytes) = self.store.read(&key).await? else {
@@ -105,13 +105,13 @@ impl Requests {
             .expect(key.clone(), Expect::Equals(bytes))
             .delete(key);
         let batch = gone.into_iter().fold(batch, Batch::delete);
-        // Refused: it is acted on just now.
+        // A refusal means that the quote was just acted on.
         self.store.commit(batch).await?;
         Ok(())
     }
 
-    /// All blocks of `network` up to one of this time, in unix seconds, are indexed: what is asked of the
-    /// past there is over.
+    /// Records that all blocks of `network` up to this time (unix seconds) are indexed, so that large quotes before
+    /// it become due.
     pub fn reached(&self, network: &str, time: u64) {
         self.large().reach(network, time);
     }
@@ -120,7 +120,7 @@ impl Requests {
         self.large.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts the large quotes of a store that nobody writes to yet.
+    /// Counts the large quotes of a store that nothing writes to yet.
     pub(super) async fn count_large(&self) -> Result<(), RequestsError> {
         let mut walk = Walk::of(&**self.store(), rows::LARGE);
         loop {
@@ -136,7 +136,7 @@ impl Requests {
     }
 }
 
-/// `batch`, and the rows of a new quote.
+/// Adds the rows of a new quote to `batch`.
 fn with_rows(batch: Batch, request: &Request, row: Vec<u8>) -> Batch {
     let order = rows::order::key(&request.order_id);
     let key = rows::quote::key(&request.id);

@@ -12,7 +12,7 @@ fn requests() -> Requests {
     Requests::new(Arc::new(MemoryStore::default()))
 }
 
-/// With a request that somebody has quoted.
+/// A store with one quote.
 async fn quoted() -> (Requests, B256) {
     let (requests, request) = (requests(), fixtures::request(1));
     requests.insert(&request, Batch::new()).await.unwrap();
@@ -159,8 +159,8 @@ async fn a_new_status_is_an_event_in_the_same_commit_and_outlives_the_process() 
         let inserted = requests.insert(&fixtures::request(n), Batch::new()).await;
         inserted.unwrap();
     }
-    let mut told = requests.told();
-    assert_eq!(*told.borrow_and_update(), 0, "a quote is no event");
+    let mut newest = requests.newest_event();
+    assert_eq!(*newest.borrow_and_update(), 0, "a quote is no event");
     let seen =
         |standing| move |facts: &mut Facts| facts.deposits = vec![fixtures::deposit(1, standing)];
     let quoted = fixtures::request(1).created_at;
@@ -168,10 +168,10 @@ async fn a_new_status_is_an_event_in_the_same_commit_and_outlives_the_process() 
         let seen = seen(Standing::Included);
         requests.record(&id, now, Batch::new(), seen).await.unwrap();
     }
-    // The deposit stands deeper; the status is what it was.
+    // The deposit is deeper; the status is unchanged.
     let deeper = requests.record(&ids[0], quoted + 7, Batch::new(), seen(Standing::Final));
     deeper.await.unwrap();
-    assert_eq!(*told.borrow_and_update(), 2);
+    assert_eq!(*newest.borrow_and_update(), 2);
     let refused = Batch::new().expect(rows::facts::key(&ids[0]), Expect::Absent);
     let undo = |facts: &mut Facts| facts.deposits.clear();
     let refused = requests.record(&ids[1], 8, refused, undo).await;
@@ -184,7 +184,7 @@ async fn a_new_status_is_an_event_in_the_same_commit_and_outlives_the_process() 
     assert_eq!(brief, [(1, ids[0], quoted + 5), (2, ids[1], quoted + 6)]);
     let again = Requests::open(store).await.unwrap();
     assert_eq!(again.events(1, 9).await.unwrap(), all[1..]);
-    assert_eq!(*again.told().borrow(), 2);
+    assert_eq!(*again.newest_event().borrow(), 2);
 }
 
 #[tokio::test]
@@ -210,8 +210,8 @@ async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
         row.wanted.request,
         row.wanted.block,
     );
-    let place = deposit.place.hash;
-    assert_eq!(is, (7, deposit.transaction.clone(), id, place));
+    let block = deposit.place.hash;
+    assert_eq!(is, (7, deposit.transaction.clone(), id, block));
     // The same block again.
     let settled = |facts: &mut Facts| facts.deposits[0].standing = Standing::Final;
     requests
@@ -220,7 +220,7 @@ async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
         .unwrap();
     assert_eq!(wanted("origin").await.len(), 1);
 
-    // A commit that is refused leaves nothing.
+    // A refused commit changes nothing.
     let filled = |facts: &mut Facts| {
         let state = State::Included(fixtures::place(3));
         facts.attempts = vec![fixtures::attempt(Purpose::Fill, state)];
@@ -246,14 +246,14 @@ mod large {
         store::{check, large::Budget, retention::Sweep},
     };
 
-    /// Two large quotes of a caller's, three of all who have no key.
+    /// Two large quotes per caller, and three for all callers without a key.
     const BUDGET: Budget = Budget {
         each: 20_000,
         all: 60_000,
     };
     const SIZE: usize = 8_000;
 
-    /// A large quote that is asked for long after the price of the fixture's others has held.
+    /// A large quote from long after the prices of the fixture's others held.
     fn later(number: u8) -> Request {
         let created_at = (VALID_UNTIL + 3_600) * 1_000;
         Request {
@@ -278,7 +278,7 @@ mod large {
         found.is_some()
     }
 
-    async fn whole(requests: &Requests) {
+    async fn assert_consistent(requests: &Requests) {
         let report = check::check(&**requests.store()).await.unwrap();
         assert_eq!(report.defects, 0, "{report}");
     }
@@ -290,14 +290,14 @@ mod large {
         for number in 1..=2 {
             assert_eq!(ask(&requests, &large(number, SIZE), 1).await, Ok(()));
         }
-        // His part is full, before and after a restart; nobody else's is.
+        // The caller's share is full, before and after a restart; the others' shares are not.
         for requests in [&requests, &opened(&store).await] {
             let refused = ask(requests, &large(3, SIZE), 1).await;
             assert_eq!(refused, Err(RequestsError::TooLarge));
         }
         let requests = opened(&store).await;
         assert_eq!(ask(&requests, &large(4, SIZE), 2).await, Ok(()));
-        // All of it is full: of the large nobody's is taken, of the small everybody's.
+        // The budget is full: large quotes are refused, small ones are not.
         let refused = ask(&requests, &large(5, SIZE), 3).await;
         assert_eq!(refused, Err(RequestsError::TooLarge));
         for (number, by) in [(6, 1), (7, 2), (8, 3)] {
@@ -307,7 +307,7 @@ mod large {
             assert!(is_known(&requests, &large(number, SIZE)).await);
         }
         assert!(!is_known(&requests, &large(5, SIZE)).await);
-        whole(&requests).await;
+        assert_consistent(&requests).await;
     }
 
     #[tokio::test]
@@ -320,12 +320,12 @@ mod large {
         for one in &three {
             assert!(!is_known(&requests, one).await);
         }
-        // Nothing of them is counted.
+        // None of them is counted.
         let two = requests.insert_all(&three[..2], 1, Batch::new()).await;
         assert_eq!(two, Ok(()));
         let refused = ask(&requests, &three[2], 1).await;
         assert_eq!(refused, Err(RequestsError::TooLarge));
-        whole(&requests).await;
+        assert_consistent(&requests).await;
     }
 
     #[tokio::test]
@@ -336,7 +336,7 @@ mod large {
         for (number, by) in [(1, 1), (2, 2), (3, 2)] {
             assert_eq!(ask(&requests, &large(number, SIZE), by).await, Ok(()));
         }
-        // What was acted on is no quote any more and makes no room.
+        // A quote that was acted on is a request and makes no room.
         let paid = |facts: &mut Facts| facts.deposits.push(fixtures::deposit(1, Standing::Final));
         let acted = large(2, SIZE).id;
         requests
@@ -345,7 +345,7 @@ mod large {
             .unwrap();
         let requests = opened(&store).await;
         assert_eq!(ask(&requests, &later(4), 3).await, Ok(()));
-        // Where the index stands nobody knows who deposited in time: nothing makes room.
+        // At these index positions deposits in time may be unseen: nothing makes room.
         for reached in [0, VALID_UNTIL - 1, VALID_UNTIL + 600] {
             requests.reached(&origin, reached);
             let refused = ask(&requests, &later(5), 3).await;
@@ -357,7 +357,7 @@ mod large {
         let forgotten = [known(1).await, known(3).await];
         assert_eq!(forgotten.iter().filter(|known| !**known).count(), 1);
         assert!(known(2).await && known(4).await && known(5).await);
-        whole(&requests).await;
+        assert_consistent(&requests).await;
     }
 
     #[tokio::test]
@@ -379,16 +379,16 @@ mod large {
         let origin = acted.origin.network.clone();
         for (days, left) in [(0, true), (86_400, true), (86_401, false)] {
             requests.reached(&origin, VALID_UNTIL + days);
-            // Whatever time it is.
+            // At any time.
             let now = (VALID_UNTIL + 2 * 86_400) * 1_000;
             while !sweep.step(&*store, now).await.unwrap().ended {}
             assert_eq!(is_known(&requests, &large(1, SIZE)).await, left, "{days}");
         }
         assert!(is_known(&requests, &acted).await && is_known(&requests, &small).await);
-        whole(&requests).await;
+        assert_consistent(&requests).await;
         let rows = store.scan(rows::quote::range(None, 9)).await.unwrap();
         assert_eq!(rows.len(), 1);
-        // What is gone counts no more, as soon as the price of it is over.
+        // Deleted quotes stop counting once their price is over.
         let requests = opened(&store).await;
         for number in 4..=6 {
             assert_eq!(

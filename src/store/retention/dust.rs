@@ -1,11 +1,11 @@
-//! Requests that nobody paid: dust was deposited for their orders, and nothing else was ever seen. They are
-//! forgotten some time after their order's last deadline: a deposit for a wei must not cost a row for good. Who
-//! wants the dust takes it back through the hub, which needs none of these rows.
+//! Deletes requests that nobody paid: their orders received only dust, and nothing else happened. They are deleted
+//! some time after their order's last deadline, because a deposit of the smallest unit must not cost a row for ever.
+//! The depositor can take the dust back through the hub, which needs none of these rows.
 //!
-//! What has no price is no dust. Where no solver has put a price on it, the request's quote does: where its user
-//! carries everything out alone, and of deposits that there was no place for.
+//! A deposit without a price is not dust. Where no solver has priced it, the request's quote does: for requests that
+//! their user executes, and for deposits beyond the request's limits.
 //!
-//! They are found by their parked deposits, of which a request that was paid has none as a rule.
+//! The sweep finds them by their parked deposits; a paid request usually has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,12 +37,12 @@ use crate::{
 
 /// Milliseconds after the last deadline, and after the newest deposit was parked.
 const KEPT: u64 = KNOWN;
-/// Rows of a request's parked deposits that are read: there are never so many.
+/// The most rows of a request's parked deposits that are read: there are never so many.
 const DUST: usize = 1_024;
-/// Transactions of a network that wait to be seen: with more of them nothing of it is forgotten yet.
+/// With more wanted transactions of a network than this, the sweep deletes none of its requests.
 const WANTED: usize = 1_024;
 
-/// The requests of a page of parked deposits that may have had their time. `now` in unix milliseconds.
+/// The requests of a page of parked deposits that may be due. `now` in unix milliseconds.
 pub(super) fn candidates(page: &[Stored], now: u64) -> Result<BTreeSet<B256>, RequestsError> {
     let mut found = BTreeSet::new();
     for (key, bytes) in page {
@@ -54,7 +54,7 @@ pub(super) fn candidates(page: &[Stored], now: u64) -> Result<BTreeSet<B256>, Re
     Ok(found)
 }
 
-/// Forgets the request `id` if it has had its time; whether it did.
+/// Deletes the request `id` if it is due; returns whether it did.
 pub(super) async fn forget(
     store: &dyn Store,
     id: &B256,
@@ -76,8 +76,8 @@ pub(super) async fn forget(
     Ok(matches!(done, Outcome::Applied { .. }))
 }
 
-/// Requests of which transactions wait to be seen in full, by network; `None` where there are too many. Read once
-/// for a page of candidates.
+/// The requests with wanted transactions, by network; `None` where there are too many. Read once per page of
+/// candidates.
 #[derive(Default)]
 pub(super) struct Wanted(BTreeMap<String, Option<BTreeSet<B256>>>);
 
@@ -106,12 +106,12 @@ impl Wanted {
     }
 }
 
-/// Parked as worth less than giving it back costs.
+/// Whether the deposit is parked because it is worth less than its refund costs.
 fn is_too_little(row: &Parked) -> bool {
     row.why == RefundFailReason::AmountTooLowToRefund
 }
 
-/// What there is of a request, with the bytes that must still be there when it is forgotten.
+/// The rows of a request, with the bytes that they must still have when they are deleted.
 struct Seen {
     request: Request,
     facts: Facts,
@@ -156,8 +156,8 @@ impl Seen {
         Ok(Some(Self { expected, ..seen }))
     }
 
-    /// Every deposit is long known to be worth less than giving it back costs, and nothing was paid, sent or
-    /// decided besides. What may be somebody's money, and what has no price, stays listed.
+    /// Whether every deposit was parked long ago as worth less than its refund costs, and nothing was paid, sent or
+    /// decided. Deposits that may be somebody's money, or that have no price, keep the request.
     fn is_dust(&self, now: u64) -> bool {
         let facts = &self.facts;
         let idle = facts.own.is_empty() && facts.attempts.is_empty() && facts.settlement.is_none();
@@ -165,7 +165,7 @@ impl Seen {
             Some(claim) => {
                 claim.legs.is_empty() && claim.pauses.is_empty() && claim.waits.is_none()
             }
-            // No solver ever looks at it.
+            // No solver ever handles the request.
             None => self.request.execution == Execution::User,
         };
         let mut rows = self.parked.iter();
@@ -178,7 +178,7 @@ impl Seen {
         idle && judged && listed && deposits.all(|one| self.has_ended(one))
     }
 
-    /// A deposit that nothing will be done about: the solver has parked it as dust, or never looks at it.
+    /// Whether nothing more happens to the deposit: the solver parked it as dust, or never handles it.
     fn has_ended(&self, one: &Deposit) -> bool {
         match &self.claim {
             Some(claim) => {
@@ -188,7 +188,7 @@ impl Seen {
                     rows.any(|(key, row)| is_too_little(row) && key.name.ends_with(id.as_slice()));
                 self.facts.is_minor(one) && listed && claim.parked.contains(id)
             }
-            // What a quorum has said of it, and no provider alone.
+            // A quorum has confirmed it, not one provider.
             None => {
                 one.standing == Standing::Final
                     && self.facts.is_refused(one)
@@ -201,7 +201,7 @@ impl Seen {
         quoted::is_nothing(&self.request, of, units)
     }
 
-    /// Whether one of its transactions waits to be seen in full.
+    /// Whether one of the request's transactions is still wanted in full.
     async fn is_wanted(
         &self,
         (store, id): (&dyn Store, &B256),
@@ -217,7 +217,7 @@ impl Seen {
         Ok(false)
     }
 
-    /// Everything that is stored of it.
+    /// Deletes everything stored about the request.
     async fn gone(&self, store: &dyn Store, id: &B256) -> Result<Batch, RequestsError> {
         let mut keys = BTreeSet::from([rows::order::key(&self.request.order_id)]);
         for one in &self.facts.deposits {
@@ -248,7 +248,7 @@ impl Seen {
     }
 }
 
-/// Whether nobody else's request was seen in the transaction: many may deposit in one.
+/// Whether the transaction belongs to no other request: many may deposit in one.
 async fn only_of(store: &dyn Store, transaction: &str, id: &B256) -> Result<bool, RequestsError> {
     let range = Range::new(LISTED, &listed::sent(&Name::of(transaction)), None, 2);
     let rows = store.scan(range).await?;
@@ -257,7 +257,7 @@ async fn only_of(store: &dyn Store, transaction: &str, id: &B256) -> Result<bool
         .all(|(key, _)| key.name.ends_with(id.as_slice())))
 }
 
-/// Whether an event of it is left that somebody may still be told of.
+/// Whether an event of the request is left that a follower may still deliver.
 async fn is_told(store: &dyn Store, id: &B256) -> Result<bool, RequestsError> {
     let range = Range::new(HISTORY, id.as_slice(), None, 1);
     Ok(!store.scan(range).await?.is_empty())

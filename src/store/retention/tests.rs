@@ -1,4 +1,4 @@
-//! What is forgotten, and what never is.
+//! What retention deletes, and what it never deletes.
 
 use super::*;
 use crate::{
@@ -55,7 +55,7 @@ async fn a_quote_is_one_row_in_no_list_and_gone_a_day_after_its_orders_last_dead
     let report = check::check(&*store).await.unwrap();
     assert_eq!(report.counts, [("order", 1_200), ("quote", 1_200)]);
     assert_eq!(report.defects, 0, "{report}");
-    // One is acted on at the last moment.
+    // Somebody acts on one at the last moment.
     let paid = |facts: &mut Facts| facts.deposits.push(fixtures::deposit(1, Standing::Final));
     let last = numbered(700).id;
     let recorded = requests.record(&last, 5, Batch::new(), paid);
@@ -92,8 +92,8 @@ async fn report_counts(store: &dyn Store) -> Vec<(&'static str, u64)> {
     report.counts
 }
 
-/// A request with one deposit that the solver has parked as dust at `since` (unix milliseconds); all
-/// deposits are of one transaction.
+/// A request with one deposit that the solver parked as dust at `since` (unix milliseconds); all deposits are in one
+/// transaction.
 async fn dusted(requests: &Requests, number: u64, since: u64) -> Request {
     let request = numbered(number);
     requests.insert(&request, Batch::new()).await.unwrap();
@@ -135,7 +135,7 @@ async fn dusted(requests: &Requests, number: u64, since: u64) -> Request {
     request
 }
 
-/// What has its time elsewhere: events, and transactions that are to be seen.
+/// Deletes the rows of other owners: events, and wanted transactions.
 async fn aged(store: &dyn Store) {
     for kind in [rows::EVENT, rows::HISTORY, rows::WITNESS] {
         let range = Range {
@@ -163,7 +163,7 @@ async fn a_request_of_dust_is_gone_thirty_days_after_its_orders_last_deadline() 
     }
     let end = last_deadline(&numbered(0).order) * 1_000 + KNOWN;
     let mut sweep = Sweep::default();
-    // Somebody may still be told of it, and its transaction waits to be seen.
+    // An event may still be delivered, and the transaction is still wanted.
     assert_eq!(all(&mut sweep, &*store, end).await.dust, 0);
     aged(&*store).await;
     assert_eq!(all(&mut sweep, &*store, end - 1).await.dust, 0);
@@ -174,7 +174,7 @@ async fn a_request_of_dust_is_gone_thirty_days_after_its_orders_last_deadline() 
         .commit(Batch::new().put(seen.clone(), tx_details))
         .await
         .unwrap();
-    // One was paid for, too: its transaction is the others' as well.
+    // One request was paid, too: the others share its transaction.
     let paid = numbered(70);
     let change = |facts: &mut Facts| facts.deposits.push(fixtures::deposit(9, Standing::Final));
     requests
@@ -199,7 +199,7 @@ async fn a_request_of_dust_is_gone_thirty_days_after_its_orders_last_deadline() 
     assert_eq!(all(&mut sweep, &*store, end + DAY).await.dust, 0);
 }
 
-/// As [`aged`], with one row left.
+/// As [`aged`], but leaves the row of `key`.
 async fn aged_but(store: &dyn Store, key: &Key) {
     let kept = store.read(key).await.unwrap().unwrap();
     aged(store).await;
@@ -218,8 +218,8 @@ async fn a_request_that_anything_else_was_seen_of_stays() {
     for number in 0..6 {
         kept.push(dusted(&requests, number, if number == 5 { end } else { 5 }).await);
     }
-    // The solver has sent something; the operator is asked; there is work; a claim is none of the
-    // solver's; a deposit is worth something; and one was parked just now.
+    // The solver has sent something; the operator is asked; there is work; the claim is not the solver's; a deposit
+    // has worth; one was just parked.
     let sent = |facts: &mut Facts| {
         let state = crate::request::fact::State::Broadcast;
         facts.attempts.push(fixtures::attempt(
@@ -257,7 +257,7 @@ async fn a_request_that_anything_else_was_seen_of_stays() {
     assert_eq!(all(&mut sweep, &*store, end + KNOWN).await.dust, 1);
 }
 
-/// A token that nobody gives a price for may be worth much.
+/// A token without a price may be worth much.
 #[tokio::test]
 async fn what_nobody_can_price_is_no_dust() {
     let requests = Requests::new(Arc::new(MemoryStore::new()));
@@ -279,8 +279,8 @@ async fn what_nobody_can_price_is_no_dust() {
     assert!(requests.by_id(&dust.id).await.unwrap().is_none());
 }
 
-/// A request with so many deposits of so much in a currency, as the index parks them: all those it ends, and those
-/// it has no place for.
+/// A request with deposits of one amount in one currency, parked as the index parks them: all that it ends, and those
+/// beyond the request's limits.
 async fn shelved(requests: &Requests, request: Request, of: (&str, u64), left_out: u64) -> B256 {
     requests.insert(&request, Batch::new()).await.unwrap();
     let deposit = |number: u64| crate::request::fact::Deposit {
@@ -294,7 +294,7 @@ async fn shelved(requests: &Requests, request: Request, of: (&str, u64), left_ou
     let (mut batch, mut claim) = (Batch::new(), Claim::default());
     for number in 0..placed + left_out {
         let one = deposit(number);
-        // A solver has judged those that have a place.
+        // The solver has judged the deposits within the limits.
         let solver = request.execution == crate::request::Execution::Solver && number < placed;
         let why = match solver {
             true => RefundFailReason::AmountTooLowToRefund,
@@ -326,7 +326,7 @@ async fn shelved(requests: &Requests, request: Request, of: (&str, u64), left_ou
     request.id
 }
 
-/// Where no solver has priced the dust, the quote's price tells what it is.
+/// Where no solver has priced the dust, the quote's price applies.
 #[tokio::test]
 async fn dust_that_no_solver_has_judged_is_gone_and_nothing_that_may_be_worth_something() {
     let requests = Requests::new(Arc::new(MemoryStore::new()));
@@ -362,7 +362,7 @@ async fn dust_that_no_solver_has_judged_is_gone_and_nothing_that_may_be_worth_so
         let id = shelved(&requests, request, of, left_out).await;
         all_of.push((id, gone));
     }
-    // One whose deposit nobody has judged yet.
+    // A request whose deposit is not judged yet.
     let early = shelved(&requests, fixtures::priced(by_user(10)), dust, 0).await;
     let unjudged = |facts: &mut Facts| facts.endings.clear();
     let recorded = requests.record(&early, 6, Batch::new(), unjudged);
@@ -414,7 +414,7 @@ async fn a_transaction_that_was_looked_for_is_known_for_thirty_days() {
     );
 }
 
-/// Candles of three steps of two currencies, one in each page, whose pages end at these unix seconds.
+/// Candles of three steps of two currencies, one per page; the pages end at these unix seconds.
 async fn charted(store: &dyn Store, ends: &[u64]) {
     let mut batch = Batch::new();
     for (network, end) in ["origin", "destination"]
@@ -444,7 +444,7 @@ async fn charted(store: &dyn Store, ends: &[u64]) {
 #[tokio::test]
 async fn candles_are_gone_when_their_time_is_over_each_step_by_its_own() {
     let seconds = DAY / 1_000;
-    // All pages of all steps end there.
+    // Pages of all steps end at these times.
     let ends = [32 * 100 * seconds, 32 * 101 * seconds];
     let store = MemoryStore::new();
     charted(&store, &ends).await;
@@ -456,12 +456,12 @@ async fn candles_are_gone_when_their_time_is_over_each_step_by_its_own() {
         (Step::Day, 5 * 365 * seconds),
     ] {
         assert_eq!(step.kept(), kept);
-        // Before the second page's time comes, the first one's of each currency is over.
+        // Before the second page is due, the first one of each currency is.
         let early = all(&mut sweep, &store, (ends[0] + kept) * 1_000 - 1).await;
         left -= early.candles;
         let before = left;
-        let over = all(&mut sweep, &store, (ends[0] + kept) * 1_000).await;
-        left -= over.candles;
+        let swept = all(&mut sweep, &store, (ends[0] + kept) * 1_000).await;
+        left -= swept.candles;
         assert_eq!(before - left, 2, "{step:?}");
         let rows = store.scan(candle::range(None, 99)).await.unwrap();
         assert_eq!(rows.len() as u64, left, "{step:?}");
@@ -478,10 +478,10 @@ async fn the_last_candles_of_a_currency_stay_as_long_as_their_sum_would() {
     for (age, gone) in [
         (2 * seconds, 0),
         (31 * seconds - 1, 0),
-        // Of minutes, as of hours.
+        // Pages of minutes, and of hours.
         (31 * seconds, 2),
         (5 * 365 * seconds - 1, 0),
-        // Of hours and of days.
+        // Pages of hours, and of days.
         (5 * 365 * seconds, 4),
     ] {
         let swept = all(&mut sweep, &store, (end + age) * 1_000).await;

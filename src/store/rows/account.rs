@@ -1,8 +1,8 @@
-//! The solver's account on one chain, as its family knows it; its attempts are [`attempt`](super::attempt).
+//! The solver's account on one chain, in its family's form; its attempts are [`attempt`](super::attempt).
 //!
 //! Key: the lane's name (see [`further`]). Value, format 2: [`Account`] in postcard.
 //!
-//! It stays: a row for each account.
+//! The row stays; one per account.
 
 use alloy::primitives::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,18 +12,18 @@ use crate::store::Key;
 
 const FORMAT: u8 = 2;
 
-/// A chain's lane.
+/// The account of a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Whose it is, as the family spells it.
+    /// The account in the family's spelling.
     pub account: String,
     /// The family's name.
     pub family: String,
-    /// What the family knows of the account; its first byte says how it is written.
+    /// The family's own data; the first byte is its format.
     pub own: Bytes,
 }
 
-/// What the lane of a further account on a network is called; the first one has the network's name.
+/// The name of the lane of a further account on a network; the first account's lane has the network's name.
 pub fn further(network: &str, account: &str) -> String {
     format!("{network}/{account}")
 }

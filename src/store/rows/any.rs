@@ -1,4 +1,4 @@
-//! A row of whatever kind, with what its name says.
+//! A row of any kind, with the parts of its name.
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 
@@ -30,7 +30,7 @@ use crate::{
     store::Key,
 };
 
-/// A row that could be read. Names are without the kind.
+/// A decoded row. Names are without the kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Row {
     Entry(String, Box<Entry>),
@@ -121,14 +121,14 @@ pub enum Row {
 }
 
 impl Row {
-    /// The row under `key`, by the decoder of its kind.
+    /// Decodes the row under `key` with the decoder of its kind.
     pub fn decode(key: &Key, value: &[u8]) -> Result<Self, RowError> {
         let known = kind(key.kind).ok_or_else(|| RowError::new("foreign", "unknown kind"))?;
         (known.decode)(Name(known.name, &key.name), key, value)
     }
 }
 
-/// The name of a row, and what its kind is called.
+/// The name of a row, and the name of its kind.
 #[derive(Clone, Copy)]
 pub(super) struct Name<'a>(&'static str, &'a [u8]);
 
@@ -152,7 +152,7 @@ impl<'a> Name<'a> {
         B256::try_from(self.1).map_err(|_| self.wrong())
     }
 
-    /// The text before the first zero byte, and what is behind it.
+    /// The text before the first zero byte, and the bytes after it.
     fn split(self) -> Result<(String, &'a [u8]), RowError> {
         let zero = self.1.iter().position(|byte| *byte == 0);
         let zero = zero.ok_or_else(|| self.wrong())?;
@@ -235,7 +235,7 @@ impl<'a> Name<'a> {
         })
     }
 
-    /// A lane, and what is behind its zero byte.
+    /// A lane's name, and the bytes after its zero byte.
     fn of_lane(self) -> Result<(String, Bytes), RowError> {
         let (lane, rest) = self.split()?;
         match rest.is_empty() {
@@ -262,7 +262,7 @@ impl<'a> Name<'a> {
 
     pub(super) fn reservation(self, value: &[u8]) -> Result<Row, RowError> {
         let (lane, rest) = self.split()?;
-        // A currency in hex holds no zero byte, an id may.
+        // The hex of a currency has no zero byte; an id may have some.
         let (_, attempt) = Name(self.0, rest).of_lane()?;
         Ok(Row::Reservation {
             lane,

@@ -1,11 +1,11 @@
-//! Attempts of an account to land something, and what they hold. The family that made an attempt knows why at
-//! most one of its transactions can land; here it is enough that no two attempts hold one resource.
+//! Attempts of an account to land something, and the resources that they hold. The family knows why at most one
+//! transaction of an attempt can land; the store ensures that no two attempts hold one resource.
 //!
-//! Attempts have the lane's name, a zero byte and their id; a value of format 1 is an [`Attempt`] in postcard.
-//! Resources have the lane's name, a zero byte and the resource; a value of format 1 is the id of the attempt
-//! that holds it. Names hold no zero byte.
+//! An attempt's name: the lane's name, a zero byte, the id; its value, format 1: [`Attempt`] in postcard. A
+//! resource's name: the lane's name, a zero byte, the resource; its value, format 1: the id of the attempt that holds
+//! it. Lane names have no zero byte.
 //!
-//! Both live until what became of the attempt is final. Some 1 KB for each payment on its way.
+//! Both live until the attempt's outcome is final. Some 1 KB per running payment.
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
@@ -15,21 +15,21 @@ use crate::store::{Key, Kind, Range};
 
 const FORMAT: u8 = 1;
 
-/// See the module.
+/// An attempt with its owner, resources and signed transactions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub owner: Owner,
-    /// What it holds.
+    /// The resources that it holds.
     pub resources: Vec<Bytes>,
-    /// The most that it takes of each currency (its text), the native one first.
+    /// The most that it spends of each currency (its text), the native one first.
     pub spends: Vec<(String, U256)>,
-    /// What was signed for it, oldest first; any may land.
+    /// The signed transactions, oldest first; any of them may land.
     pub signed: Vec<Signed>,
-    /// The family's own; its first byte says how it is written.
+    /// The family's own data; the first byte is its format.
     pub own: Bytes,
     /// Unix seconds of the newest transaction.
     pub sent_at: u64,
-    /// How often nodes refused it since one took it.
+    /// How often nodes have refused it since one accepted it.
     pub refused: u32,
 }
 
@@ -38,20 +38,20 @@ pub struct Attempt {
 pub enum Owner {
     /// A payment of this request's claim.
     Request(B256),
-    /// What `spender` may take of a currency.
-    Allowance { spender: String, currency: String },
+    /// The approval of `spender` for a currency.
+    Approval { spender: String, currency: String },
     /// An execution at the settlement contract for this request.
     Settlement(B256),
-    /// Nobody: what it holds only has to be used up.
+    /// Nothing: it only uses up its resources.
     Gap,
 }
 
-/// One signed transaction; its bytes are the family's.
+/// A signed transaction in the family's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signed {
-    /// As the chain spells it.
+    /// The id in the chain's spelling.
     pub id: String,
-    /// It pays nobody: it only uses up what the attempt holds.
+    /// Whether it pays nobody and only uses up the attempt's resources.
     pub cancels: bool,
 }
 
@@ -59,7 +59,7 @@ pub fn key(lane: &str, id: &[u8]) -> Key {
     named(ATTEMPT, lane, id)
 }
 
-/// Where it stands who holds a resource.
+/// The key of the row that names a resource's holder.
 pub fn resource(lane: &str, resource: &[u8]) -> Key {
     named(RESOURCE, lane, resource)
 }
@@ -68,7 +68,7 @@ fn named(kind: Kind, lane: &str, rest: &[u8]) -> Key {
     Key::new(kind, [prefix(lane).as_slice(), rest].concat())
 }
 
-/// The id of a lane's attempt by its key.
+/// The id of a lane's attempt in its key.
 pub fn id(lane: &str, key: &Key) -> Result<Bytes, RowError> {
     let id = key.name.strip_prefix(prefix(lane).as_slice());
     let id = id.filter(|id| key.kind == ATTEMPT && !id.is_empty());
@@ -96,7 +96,7 @@ pub fn holder(attempt: &[u8]) -> Vec<u8> {
     [&[FORMAT], attempt].concat()
 }
 
-/// Who holds a resource.
+/// The attempt that holds a resource.
 pub fn held_by(value: &[u8]) -> Result<Bytes, RowError> {
     match value.split_first() {
         Some((&FORMAT, id)) if !id.is_empty() => Ok(Bytes::copy_from_slice(id)),

@@ -1,5 +1,5 @@
-//! What currencies were worth, in candles: of each step of time the first, the highest, the lowest and the last
-//! price that was sampled. For display only: no quote, no payment and no statement reads them.
+//! Sampled prices of currencies as candles: the first, highest, lowest and last price of each step of time. For
+//! display only: quotes, payments and statements do not read them.
 //!
 //! Key: the step (1 byte); the network's name, a zero byte; the currency ([`Name::key`]); the unix seconds at which
 //! the page begins, 8 bytes big endian. Value, format 1: the page's candles, the oldest first ([`Candle`], postcard).
@@ -10,9 +10,9 @@
 //! | 1 | an hour | a day | 31 days |
 //! | 2 | a day | 32 days | five years |
 //!
-//! A page goes when its end is so old ([`retention`](crate::store::retention)); a currency's last one, which nobody has
-//! summed up yet, when a candle of the coarser step would go. Only currencies of the market file have any, by the
-//! daemon's own clock: some 140 pages of below 2 KB each, however many ask.
+//! Retention deletes a page when its end is that old ([`retention`](crate::store::retention)), and a currency's last
+//! page, which is not yet summed up, when a candle of the coarser step would go. The daemon's clock triggers the
+//! samples of the market file's currencies: some 140 pages of less than 2 KB each, whatever callers do.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +26,10 @@ const FORMAT: u8 = 1;
 const HOUR: u64 = 60 * 60;
 const DAY: u64 = 24 * HOUR;
 
-/// Prices of one step of time: USD with 18 decimals.
+/// The prices of one step of time: USD with 18 decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candle {
-    /// When the last of them was sampled, unix seconds; it tells which step this is.
+    /// When the last price was sampled, in unix seconds; determines the step.
     pub at: u64,
     pub open: u128,
     pub high: u128,
@@ -37,25 +37,25 @@ pub struct Candle {
     pub close: u128,
 }
 
-/// How much time a candle is of.
+/// The length of a candle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Five of them.
+    /// Five minutes.
     Minutes,
     Hour,
     Day,
 }
 
-/// Whose candles.
+/// A currency with candles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series<'a> {
-    /// The network as orders name it.
+    /// The network's name in orders.
     pub network: &'a str,
     /// The currency's address text.
     pub currency: &'a str,
 }
 
-/// Which candles are under a key.
+/// The content of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub step: Step,
@@ -65,10 +65,10 @@ pub struct Page {
 }
 
 impl Step {
-    /// All, the finest first.
+    /// All steps, the finest first.
     pub const ALL: [Self; 3] = [Self::Minutes, Self::Hour, Self::Day];
 
-    /// Seconds that a candle is of.
+    /// The seconds of a candle.
     pub const fn seconds(self) -> u64 {
         match self {
             Self::Minutes => 5 * 60,
@@ -77,7 +77,7 @@ impl Step {
         }
     }
 
-    /// Seconds that a page is of: where there is a coarser step, those of its candles.
+    /// The seconds of a page: those of a candle of the coarser step, if there is one.
     pub const fn page(self) -> u64 {
         match self {
             Self::Minutes => HOUR,
@@ -86,7 +86,7 @@ impl Step {
         }
     }
 
-    /// Seconds for which a page is kept behind its end.
+    /// The seconds for which a page is kept after its end.
     pub const fn kept(self) -> u64 {
         match self {
             Self::Minutes => 2 * DAY,
@@ -95,7 +95,7 @@ impl Step {
         }
     }
 
-    /// The step of whose candles a page of this one makes one.
+    /// The step in which a page of this one becomes one candle.
     pub const fn coarser(self) -> Option<Self> {
         match self {
             Self::Minutes => Some(Self::Hour),
@@ -104,17 +104,17 @@ impl Step {
         }
     }
 
-    /// Unix seconds at which the candle of `at` begins.
+    /// The first unix second of the candle of `at`.
     pub const fn start(self, at: u64) -> u64 {
         at - at % self.seconds()
     }
 
-    /// Unix seconds at which the page of `at` begins.
+    /// The first unix second of the page of `at`.
     pub const fn page_start(self, at: u64) -> u64 {
         at - at % self.page()
     }
 
-    /// Pages that are there at a time, at most.
+    /// The most pages that exist at a time.
     fn pages(self) -> usize {
         let pages = self.kept() / self.page() + 2;
         usize::try_from(pages).unwrap_or(usize::MAX)
@@ -134,7 +134,7 @@ impl Step {
 }
 
 impl Series<'_> {
-    /// What the names of its pages of `step` start with.
+    /// The prefix of the names of its pages of `step`.
     fn prefix(self, step: Step) -> Vec<u8> {
         let currency = Name::of(self.currency).key();
         [&[step.byte()], self.network.as_bytes(), &[0], &currency].concat()
@@ -145,12 +145,12 @@ impl Series<'_> {
     }
 }
 
-/// The page that the candle of `at` (unix seconds) is in.
+/// The key of the page with the candle of `at` (unix seconds).
 pub fn key(step: Step, series: Series<'_>, at: u64) -> Key {
     Key::new(CANDLE, series.name(step, step.page_start(at)))
 }
 
-/// The pages from the one of `from` (unix seconds) on, the oldest first.
+/// The pages from that of `from` (unix seconds) on, oldest first.
 pub fn since(step: Step, series: Series<'_>, from: u64) -> Range {
     let before = step.page_start(from).checked_sub(1);
     Range::new(
@@ -161,7 +161,7 @@ pub fn since(step: Step, series: Series<'_>, from: u64) -> Range {
     )
 }
 
-/// The newest page that does not begin behind `until` (unix seconds).
+/// The newest page that begins at `until` (unix seconds) or before.
 pub fn newest(step: Step, series: Series<'_>, until: u64) -> Range {
     Range {
         after: Some(series.name(step, until.saturating_add(1))),
@@ -171,12 +171,12 @@ pub fn newest(step: Step, series: Series<'_>, until: u64) -> Range {
     }
 }
 
-/// All pages behind the name `after`.
+/// All pages after the name `after`.
 pub fn range(after: Option<Vec<u8>>, limit: usize) -> Range {
     Range::new(CANDLE, &[], after, limit)
 }
 
-/// What a key says.
+/// The page of a key.
 pub fn page(key: &Key) -> Result<Page, RowError> {
     let wrong = || RowError::new("candle", "its name is not one of a page");
     let (step, rest) = key.name.split_first().ok_or_else(wrong)?;
@@ -195,7 +195,7 @@ pub fn page(key: &Key) -> Result<Page, RowError> {
     })
 }
 
-/// Whether these are bytes of [`Name::key`].
+/// Whether the bytes can be those of a [`Name::key`].
 fn is_name(bytes: &[u8]) -> bool {
     match bytes {
         [b'x' | b't', high, low, name @ ..] => {
@@ -205,21 +205,21 @@ fn is_name(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether the page under `key` has had its time at `now` (unix seconds).
+/// Whether the page under `key` is due for deletion at `now` (unix seconds).
 pub fn is_over(key: &Key, now: u64) -> Result<bool, RowError> {
     let Page { step, start, .. } = page(key)?;
     let end = start.saturating_add(step.page());
     Ok(end.saturating_add(step.kept()) <= now)
 }
 
-/// The same where the page is the last one and not summed up: when the coarser step's candles of then have had theirs.
+/// The same for a last page that is not summed up: it goes with the candles of the coarser step.
 pub fn is_long_over(key: &Key, now: u64) -> Result<bool, RowError> {
     let Page { step, start, .. } = page(key)?;
     let kept = step.coarser().unwrap_or(step).kept();
     Ok(start.saturating_add(step.page()).saturating_add(kept) <= now)
 }
 
-/// The page behind the one under `key`, of the same step and currency.
+/// The next page of the step and currency of `key`.
 pub fn behind(key: &Key) -> Range {
     let series = key.name.len().saturating_sub(size_of::<u64>());
     Range::new(CANDLE, &key.name[..series], Some(key.name.clone()), 1)

@@ -1,10 +1,10 @@
-//! What the solver decided about a request, and which attempt of which lane pays for it. Changed by
-//! compare-and-set only: that there is one row per request is what makes a fill and a refund
-//! exclude each other.
+//! The solver's decisions about a request, and the attempts that pay for it. Changed by compare-and-set only: one row
+//! per request makes a fill and a refund exclude each other.
 //!
 //! Key: the request's id, 32 bytes. Value, format 2: [`Claim`] in JSON.
 //!
-//! It lives as long as its request, with a payment for good: what was paid must never be paid again. Some 500 bytes a leg.
+//! The row lives as long as its request, and for ever once it has a payment: what was paid must never be paid again.
+//! Some 500 bytes per leg.
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
@@ -20,30 +20,30 @@ use crate::{
 
 const FORMAT: u8 = 2;
 
-/// Everything decided about one request.
+/// All decisions about one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Why the order will never be filled; once set it stays.
+    /// Why the order will never be filled; never unset.
     pub failure: Option<FailReason>,
-    /// Payments in the order in which they were decided.
+    /// The payments, in the order of their decisions.
     pub legs: Vec<Leg>,
-    /// Deposits (onchain ids) that nothing is done about any more: the operator has them listed.
+    /// Deposits (onchain ids) that the solver handles no more: the operator sees them listed.
     pub parked: Vec<B256>,
-    /// Deposits whose refund, or whose excess, is tried again later.
+    /// Deposits whose refund, or whose excess, is retried later.
     pub pauses: Vec<Pause>,
-    /// Unix seconds since which the order could be decided, and waits.
+    /// Unix seconds since which the order could be decided and waits.
     pub waits: Option<u64>,
-    /// The deposits that it could be decided for: every one has a wait of its own.
+    /// The deposits for which the order could be decided; each has a waiting time of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Waiting>,
-    /// Deposits that the user did not give and that the order is not filled for: each ends by itself.
+    /// Deposits that did not come from the user and that the order is not filled for; each has its own outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
-    /// Deposits that the operator took from the list again, each time.
+    /// Deposits that the operator took off the list, once per release.
     pub released: Vec<B256>,
 }
 
-/// A deposit that the order could be decided for.
+/// A deposit for which the order could be decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     /// The deposit's onchain id.
@@ -52,7 +52,7 @@ pub struct Waiting {
     pub since: u64,
 }
 
-/// A deposit that the order is not filled for.
+/// A deposit for which the order is not filled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The deposit's onchain id.
@@ -60,52 +60,52 @@ pub struct Refused {
     pub why: FailReason,
 }
 
-/// A deposit that could not be given back yet.
+/// A deposit whose refund failed and is retried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
     /// The deposit's onchain id.
     pub deposit: B256,
-    /// How often it was tried.
+    /// The number of tries.
     pub tries: u32,
-    /// Unix seconds before which it is not tried again.
+    /// Unix seconds of the next try.
     pub until: u64,
     pub why: RefundFailReason,
 }
 
-/// One payment.
+/// One payment of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leg {
     pub purpose: Purpose,
     /// The onchain id of the deposit that it uses up.
     pub deposit: B256,
-    /// Why it is given back.
+    /// Why the deposit is refunded.
     pub reason: Option<FailReason>,
     pub network: String,
-    /// The name of the lane that it is an attempt of.
+    /// The lane of the payment's attempt.
     pub lane: String,
     /// The attempt's id.
     pub attempt: Bytes,
     pub currency: String,
     pub amount: U256,
-    /// Of a fill: what each payment of the order's output is paid.
+    /// For a fill: the amount of each payment of the order's output.
     pub payments: Vec<U256>,
-    /// Which of the attempt's transactions is in a block, as the chain spells it.
+    /// The attempt's transaction that is in a block, in the chain's spelling.
     pub transaction: Option<String>,
     pub stage: Stage,
-    /// What it cost although it paid nobody, in the native currency of its network.
+    /// The cost of failed transactions, in the native currency of the network.
     pub wasted: U256,
 }
 
-/// How far a payment has come.
+/// The state of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// Any of its transactions may land.
     Open,
-    /// Paid, as deep as the network's fills are told; a reorg opens it again.
+    /// Paid, and as deep as the network's fills are reported; a reorg reopens it.
     Confirmed,
-    /// Paid, as deep as the chain's finality asks.
+    /// Paid, and final by the chain's rule.
     Final,
-    /// None of its transactions can ever pay.
+    /// None of its transactions can land any more.
     Failed,
 }
 

@@ -1,8 +1,8 @@
-//! What is used up: an onchain id or a payment, and the one statement that it serves.
+//! What a statement consumes: an onchain id or a payment, and the one statement that it serves.
 //!
-//! Key: what is consumed, text. Value, format 1: the outcome's text as it is.
+//! Key: what is consumed, text. Value, format 1: the statement's key as text.
 //!
-//! It lives for good, or until its statement is void; some 150 bytes.
+//! The row lives for ever, or until its statement is void; some 150 bytes.
 
 use super::{CONSUMPTION, RowError};
 use crate::store::Key;

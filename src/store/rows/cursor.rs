@@ -1,4 +1,4 @@
-//! How far a network has been indexed, and which blocks it was then made of.
+//! How far a network has been indexed, and which blocks stood there then.
 //!
 //! Key: the network's name, text. Value, format 1: [`Cursor`] in postcard.
 //!
@@ -12,31 +12,35 @@ use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
-/// See the module.
+/// Where the index of one network stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
-    /// The lowest block that has not been indexed.
+    /// The lowest height that has not been indexed.
     pub next: u64,
-    /// Blocks that indexing has stopped at, oldest first, the older ones thinned out; the last is `next - 1`.
+    /// Heights that indexing has stopped at, oldest first, the older ones thinned out; the last is `next - 1`. None
+    /// where the operator took the index back.
     pub marks: Vec<Mark>,
     pub again: Again,
 }
 
-/// What is to be read again, because a deposit was shown there that is not on the chain.
+/// What is to be read again, because a deposit was shown in a block that is not on the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Again {
-    /// The lowest such block.
+    /// The number of the lowest such block.
     pub block: Option<u64>,
-    /// Unix milliseconds before which it is not read again.
+    /// Unix milliseconds before which nothing is read again.
     pub next: u64,
-    /// Milliseconds between the last two times.
+    /// Milliseconds between the last two times that something was read again.
     pub pause: u64,
 }
 
-/// A block that was on the chain when it was indexed.
+/// The block that stood at a height when the height was indexed: the newest one at or below it. A block that comes
+/// into a skipped height later is noticed, because it stands at the height then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
+    /// The height; above the block's own number where the chain skipped the height.
     pub number: u64,
+    /// The block's hash.
     pub hash: B256,
 }
 

@@ -1,8 +1,8 @@
-//! Events that were given up for an endpoint; somebody may have them sent again.
+//! Events that the worker gave up for an endpoint; the operator can send them again.
 //!
 //! Key: as that of a [delivery](super::delivery). Value, format 1: [`Dead`].
 //!
-//! It lives for 30 days; some 150 bytes.
+//! The row lives for 30 days; some 150 bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
-/// A delivery that was given up.
+/// A delivery that was given up, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dead {
     pub why: String,
@@ -25,7 +25,7 @@ pub struct Dead {
 
 stored!(Dead, "dead", encode, decode);
 
-/// Where the dead delivery of event `number` to `label` is.
+/// The key of the dead delivery of event `number` to `label`.
 pub fn key(label: &str, number: u64) -> Key {
     Key::new(DEAD, name(label, number))
 }

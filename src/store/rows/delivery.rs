@@ -1,10 +1,9 @@
-//! Events that are on their way to an integrator's endpoint.
+//! Events that are still owed to an integrator's endpoint.
 //!
-//! Key: the integrator's label ‖0, the event's number, 8 bytes big endian. Value, format 1:
-//! [`Delivery`]. The row is there from the commit that moves the mark of webhooks past the event to
-//! the one that records how it ended.
+//! Key: the integrator's label ‖0, the event's number, 8 bytes big endian. Value, format 1: [`Delivery`]. The commit
+//! that moves the webhooks' mark past the event writes the row.
 //!
-//! It lives until that end; some 100 bytes.
+//! The row lives until a commit records that the delivery ended; some 100 bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +12,14 @@ use crate::store::{Key, Kind, Range, number};
 
 const FORMAT: u8 = 1;
 
-/// What is known of a delivery.
+/// The state of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Unix milliseconds.
     pub since: u64,
-    /// When it is tried next, unix milliseconds.
+    /// The time of the next try, in unix milliseconds.
     pub due: u64,
-    /// The oldest first.
+    /// The tries so far, oldest first.
     pub tries: Vec<Try>,
 }
 
@@ -37,7 +36,7 @@ pub struct Try {
 stored!(Delivery, "delivery", encode, decode);
 
 impl Delivery {
-    /// One that is to be tried at `now` (unix milliseconds).
+    /// A delivery that is due at `now` (unix milliseconds).
     pub fn fresh(now: u64) -> Self {
         Self {
             since: now,
@@ -47,7 +46,7 @@ impl Delivery {
     }
 }
 
-/// Where the delivery of event `number` to `label` is.
+/// The key of the delivery of event `number` to `label`.
 pub fn key(label: &str, number: u64) -> Key {
     Key::new(DELIVERY, name(label, number))
 }
@@ -56,14 +55,14 @@ pub(super) fn name(label: &str, number: u64) -> Vec<u8> {
     [label.as_bytes(), &[0], &number.to_be_bytes()].concat()
 }
 
-/// The label and the number in the name of a delivery, or of a dead one.
+/// The label and the number in the name of a delivery, live or dead.
 pub fn parts(name: &[u8]) -> Option<(&str, u64)> {
     let (label, digits) = name.split_last_chunk::<8>()?;
     let label = std::str::from_utf8(label.strip_suffix(&[0])?).ok()?;
     (!label.is_empty()).then_some((label, number(digits)?))
 }
 
-/// The deliveries to `label`, or its dead ones, of events after number `after`.
+/// The deliveries to `label`, live or dead by `kind`, of events after number `after`.
 pub fn of(kind: Kind, label: &str, after: u64, limit: usize) -> Range {
     Range::new(
         kind,
@@ -82,7 +81,7 @@ pub fn newest(kind: Kind, label: &str) -> Range {
     }
 }
 
-/// The first row of whatever label comes behind `label` in their order.
+/// The first row of any label that sorts after `label`.
 pub fn behind(kind: Kind, label: Option<&str>) -> Range {
     Range::new(kind, &[], label.map(|label| name(label, u64::MAX)), 1)
 }

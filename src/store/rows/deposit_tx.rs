@@ -1,10 +1,10 @@
-//! Deposits that the index has seen in blocks that can still be reorged away.
+//! Deposits that the index has seen in blocks that a reorg can still remove.
 //!
 //! Key: the network's name, a zero byte, the block number as 8 bytes big endian, the deposit's
 //! onchain id (32 bytes). Value, format 1: [`Seen`] in postcard. Names hold no zero byte, so a
 //! network's rows are one range, lowest block first.
 //!
-//! It lives until its block is deep enough for no reorg; some 150 bytes.
+//! The row lives until its block is too deep for a reorg; some 150 bytes.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -14,16 +14,16 @@ use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
 
-/// The value.
+/// The block and the request of a seen deposit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// The block's.
+    /// The block's hash.
     pub hash: B256,
-    /// Whose facts tell of it; `None` where no request has the order that it names.
+    /// The request whose facts contain it; `None` where no request has the order that it names.
     pub request: Option<B256>,
 }
 
-/// One row.
+/// A row with the parts of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub number: u64,
@@ -44,11 +44,11 @@ pub fn encode(seen: &Seen) -> Result<Vec<u8>, RowError> {
     encode_fields("sighting", FORMAT, seen)
 }
 
-/// The row of `network` under `key`.
+/// Decodes the row of `network` under `key`.
 pub fn decode(network: &str, key: &Key, value: &[u8]) -> Result<Row, RowError> {
     let wrong = || RowError::new("sighting", "not of format 1");
-    let place = key.name.get(network.len() + 1..).ok_or_else(wrong)?;
-    let (number, id) = place.split_first_chunk().ok_or_else(wrong)?;
+    let rest = key.name.get(network.len() + 1..).ok_or_else(wrong)?;
+    let (number, id) = rest.split_first_chunk().ok_or_else(wrong)?;
     Ok(Row {
         number: u64::from_be_bytes(*number),
         onchain_id: B256::try_from(id).map_err(|_| wrong())?,
@@ -58,7 +58,7 @@ pub fn decode(network: &str, key: &Key, value: &[u8]) -> Result<Row, RowError> {
 
 /// A network's rows from block `from` on, lowest first.
 pub fn range(network: &str, from: u64, limit: usize) -> Range {
-    // The greatest name below the block's own rows, which are all longer than their number.
+    // The greatest name below the block's rows, which are all longer than the number alone.
     let before = from
         .checked_sub(1)
         .map(|below| key(network, below, &B256::repeat_byte(0xff)).name);

@@ -1,10 +1,9 @@
-//! Changes of requests' statuses, in the order in which they were committed: a log
+//! Changes of requests' statuses in the order of their commits: a log
 //! ([`Batch::append`](crate::store::Batch::append)).
 //!
 //! Key: the event's number, 8 bytes big endian. Value, format 1: [`Event`].
 //!
-//! It lives for 30 days, and longer while a follower or a delivery needs it; the newest one stays. Some
-//! 1 KB.
+//! The row lives for 30 days, longer while a follower or a delivery needs it; the newest one stays. Some 1 KB.
 
 use super::{EVENT, RowError, decode, encode as encode_row};
 use crate::{
@@ -18,7 +17,7 @@ pub fn key(number: u64) -> Key {
     Key::new(EVENT, number.to_be_bytes())
 }
 
-/// The events after `number`, the oldest first.
+/// The events after `number`, oldest first.
 pub fn after(number: u64, limit: usize) -> Range {
     Range::new(EVENT, &[], Some(number.to_be_bytes().into()), limit)
 }

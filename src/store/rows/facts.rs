@@ -1,10 +1,10 @@
-//! What has been seen of a request; changed by compare-and-set only.
+//! The facts of a request; changed by compare-and-set only.
 //!
 //! Key: the request's id, 32 bytes. Value, format 1: [`Facts`] in JSON.
 //!
-//! It lives as long as its request; some 550 bytes for each deposit and attempt, all of them written anew
-//! with each change. Deposits have places: 512 for those that pay it all, 16 for each time the amount is
-//! halved, 64 for what else is in the user's name, 64 for the rest (see `index::apply`).
+//! The row lives as long as its request; some 550 bytes for each deposit and attempt, all rewritten with each change.
+//! A request keeps at most 512 deposits of the full amount, 16 for each halving of the amount, 64 others in the
+//! user's name, and 64 of the rest (see `index::apply`).
 
 use alloy::primitives::B256;
 

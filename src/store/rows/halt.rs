@@ -1,8 +1,8 @@
-//! Chains for which nothing is signed until an operator says so.
+//! Chains about which the oracle signs nothing until an operator clears the halt.
 //!
 //! Key: the chain's name, text. Value, format 1: [`Halt`] in postcard.
 //!
-//! It lives until an operator clears it; one for each chain at most.
+//! The row lives until an operator clears it; at most one per chain.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,7 +12,7 @@ use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
-/// Reasons that are kept besides the first.
+/// The most further reasons that a halt keeps.
 const ALSO: usize = 16;
 
 /// Why and since when (unix seconds) a chain is halted.
@@ -20,9 +20,9 @@ const ALSO: usize = 16;
 pub struct Halt {
     pub why: String,
     pub at: u64,
-    /// What was found while it was halted already.
+    /// Further reasons, found during the halt.
     pub also: Vec<String>,
-    /// What came on top of that, counted.
+    /// The number of reasons beyond those.
     pub more: u64,
 }
 
@@ -33,7 +33,7 @@ pub fn key(chain: &str) -> Key {
 stored!(Halt, "halt", encode, decode);
 
 impl Halt {
-    /// With another reason; `None` if it is one of those that are known.
+    /// Adds a reason; `None` if the halt already has it.
     #[must_use]
     pub fn with(&self, why: &str) -> Option<Self> {
         if self.why == why || self.also.iter().any(|known| known == why) {
@@ -47,7 +47,7 @@ impl Halt {
         Some(halt)
     }
 
-    /// Eight hex digits that change with whatever is found.
+    /// Eight hex digits that change with every new reason.
     pub fn id(&self) -> String {
         let Self {
             why,

@@ -1,7 +1,7 @@
-//! Which events are of a request, so that whoever comes back to one need not read everybody's.
+//! The events of a request, so that a reader of one request need not read all events.
 //!
-//! Key: the request's id, 32 bytes, and the event's number, 8 bytes big endian. Value, format 1: nothing
-//! more. Written by the commit that appends the event; it lives as long as that one does.
+//! Key: the request's id, 32 bytes, and the event's number, 8 bytes big endian. Value, format 1: empty. The commit
+//! that appends the event writes the row; it lives as long as the event.
 
 use alloy::primitives::B256;
 
@@ -10,7 +10,7 @@ use crate::store::{Key, Range, number};
 
 const FORMAT: u8 = 1;
 
-/// What the names of a request's rows start with: the number comes behind it.
+/// The prefix of the names of a request's rows; the event's number follows it.
 pub fn lead(request: &B256) -> (Key, Vec<u8>) {
     (Key::new(HISTORY, request.as_slice()), vec![FORMAT])
 }
@@ -20,7 +20,7 @@ pub fn key(request: &B256, number: u64) -> Key {
     Key::new(HISTORY, name)
 }
 
-/// The events of `request` after number `after`, the oldest first.
+/// The events of `request` after number `after`, oldest first.
 pub fn after(request: &B256, after: u64, limit: usize) -> Range {
     Range::new(
         HISTORY,

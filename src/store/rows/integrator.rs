@@ -2,7 +2,7 @@
 //!
 //! Key: the label, text. Value, format 1: [`Integrator`] in JSON.
 //!
-//! It lives for good, revoked or not: a label is not given twice. Some 500 bytes.
+//! The row lives for ever, also after a revocation, because labels are not reused. Some 500 bytes.
 
 use super::{INTEGRATOR, RowError, decode_json, encode_json};
 use crate::{
@@ -16,7 +16,7 @@ pub fn key(label: &str) -> Key {
     Key::new(INTEGRATOR, label)
 }
 
-/// All of them.
+/// All integrators.
 pub fn range() -> Range {
     Range::new(INTEGRATOR, &[], None, usize::MAX)
 }

@@ -1,9 +1,9 @@
-//! Who holds what may have one holder only. Every commit of a holder demands its own row, so that a
-//! process that was taken for dead changes nothing any more.
+//! The holder of something that may have only one. Every commit of a holder expects its own row, so a process that
+//! was replaced can change nothing more.
 //!
 //! Key: what is held, text (`lane/` or `tail/`, and the network's name). Value, format 1: [`Lease`] in postcard.
 //!
-//! One for each lane; it stays.
+//! One row per lane or tail; it stays.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
-/// See the module.
+/// The current holder of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Grows by one with every holder.
+    /// Increases by one with every holder.
     pub fence: u64,
     /// Unix milliseconds since when.
     pub since: u64,

@@ -1,17 +1,16 @@
-//! Where requests of which something has been seen stand in each order of the listing, and what leads
-//! to them by their names.
+//! The positions of requests in each order of the listing, and the rows that lead to requests by name. Quotes that
+//! nobody acted on have none.
 //!
-//! An order's row, key: the order's letter; what it is ordered by, 8 bytes big endian; the request's id.
-//! Letters: `c` creation and `u` last change (unix milliseconds), `a` amount (millionths of a dollar and
-//! one, zero when unknown). Value: the request's summary, as in its own row, so that thousands can be
-//! looked at where they lie.
+//! A row of an order, key: the order's letter; the sort value, 8 bytes big endian; the request's id. Letters: `c`
+//! creation and `u` last change (unix milliseconds), `a` amount (millionths of a dollar plus one, zero when unknown).
+//! Value: the request's summary, as in its own row, so that a page reads thousands without further reads.
 //!
-//! An account's row, of every order: `n`, the order's letter, the name ([`Name::key`]), and on like the
-//! order's row. Value, format 1: nothing more. A transaction's row: `t`, the name, the creation, the
-//! request's id. Value, format 1: bits of the [`Role`]s that it had.
+//! A row of an account, in every order: `n`, the order's letter, the name ([`Name::key`]), then like the order's row.
+//! Value, format 1: empty. A row of a transaction: `t`, the name, the creation, the request's id. Value, format 1:
+//! the bits of its [`Role`]s.
 //!
-//! They live as long as their request. A change rewrites the rows of the orders and moves those of the
-//! last change; a transaction's row is written once: some 3 KB, however many transactions there are.
+//! The rows live as long as their request. A change rewrites the rows of the orders and moves those of the last
+//! change; a transaction's row is written once. Some 3 KB, whatever the number of transactions.
 
 use std::collections::BTreeMap;
 
@@ -34,16 +33,16 @@ const NAME: u8 = b'n';
 const TRANSACTION: u8 = b't';
 const SORTS: [Sort; 3] = [Sort::Created, Sort::Updated, Sort::Amount];
 
-/// Where a request stands in an order: what it is ordered by, and its id.
+/// A request's position in an order: the sort value and the id.
 pub type Position = [u8; 40];
 
-/// What is under a key.
+/// The content of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Listed {
     Ordered(Box<Summary>),
-    /// One of the names of an account of it.
+    /// A name of one of the request's accounts.
     Account,
-    /// What the transaction was for it.
+    /// The roles of the transaction for the request.
     Transaction(Vec<Role>),
 }
 
@@ -72,23 +71,23 @@ fn placed_at(value: u64, id: &B256) -> Position {
     position
 }
 
-/// The position in the name of a row.
+/// The position in a row's name.
 pub fn placed(name: &[u8]) -> Option<Position> {
     let at = name.len().checked_sub(40)?;
     name[at..].try_into().ok()
 }
 
-/// What the rows of an order start with.
+/// The prefix of the rows of an order.
 pub fn ordered(sort: Sort) -> Vec<u8> {
     vec![letter(sort)]
 }
 
-/// What the rows of an account start with, in an order.
+/// The prefix of the rows of an account in an order.
 pub fn named(sort: Sort, name: &Name) -> Vec<u8> {
     [&[NAME, letter(sort)], &*name.key()].concat()
 }
 
-/// What the rows of a transaction start with.
+/// The prefix of the rows of a transaction.
 pub fn sent(name: &Name) -> Vec<u8> {
     [&[TRANSACTION], &*name.key()].concat()
 }
@@ -99,16 +98,16 @@ pub fn rows(summary: &Summary) -> Result<BTreeMap<Key, Vec<u8>>, RowError> {
     let mut rows = BTreeMap::new();
     for sort in SORTS {
         let at = position(sort, summary);
-        let place = |prefix: Vec<u8>| Key::new(LISTED, [&*prefix, &at].concat());
-        rows.insert(place(ordered(sort)), bytes.clone());
+        let key = |prefix: Vec<u8>| Key::new(LISTED, [&*prefix, &at].concat());
+        rows.insert(key(ordered(sort)), bytes.clone());
         for name in summary.accounts() {
-            rows.insert(place(named(sort, name)), vec![FORMAT]);
+            rows.insert(key(named(sort, name)), vec![FORMAT]);
         }
     }
     Ok(rows)
 }
 
-/// The rows of the transactions that `facts` tell of, for the request of `summary`.
+/// The rows of the transactions in `facts`, for the request of `summary`.
 pub fn sendings(summary: &Summary, facts: &Facts) -> BTreeMap<Key, Vec<u8>> {
     let at = position(Sort::Created, summary);
     let mut rows = BTreeMap::<Key, Vec<u8>>::new();
@@ -120,7 +119,7 @@ pub fn sendings(summary: &Summary, facts: &Facts) -> BTreeMap<Key, Vec<u8>> {
     rows
 }
 
-/// Whether the bytes of a row only lead to a summary.
+/// Whether the row only leads to a summary.
 pub fn leads(key: &Key) -> bool {
     matches!(key.name.first(), Some(&(NAME | TRANSACTION)))
 }

@@ -1,17 +1,16 @@
-//! How far somebody has followed the log of events.
+//! How far a follower has processed the event log.
 //!
-//! Key: the follower's name, text. Value, format 1: the number of the last event that is done with,
-//! 8 bytes big endian. It stays; one of some 20 bytes for each of [`FOLLOWERS`]. Events above the lowest
-//! mark of those are kept.
+//! Key: the follower's name, text. Value, format 1: the number of the last processed event, 8 bytes big endian. The
+//! row stays; one of some 20 bytes for each of [`FOLLOWERS`]. Retention keeps the events above their lowest mark.
 
 use super::{MARK, RowError};
 use crate::store::{Key, number};
 
 const FORMAT: u8 = 1;
 
-/// Webhooks' name.
+/// The name of webhooks' mark.
 pub const WEBHOOKS: &str = "webhooks";
-/// All that follow the log durably. Whoever is not named here keeps no event from being forgotten.
+/// All durable followers of the log; only these keep events from deletion.
 pub const FOLLOWERS: [&str; 1] = [WEBHOOKS];
 
 pub fn key(follower: &str) -> Key {

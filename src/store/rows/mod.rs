@@ -1,11 +1,10 @@
-//! Row kinds, one file each: where a row of the kind lives and what its bytes are.
+//! Row kinds, one file each: the key of a row, and the layout of its value.
 //!
-//! A value is one byte, the kind's `FORMAT`, and then the fields in postcard's encoding, unless the
-//! kind's file says otherwise. A reader refuses a format that it does not know: nobody guesses what was signed.
+//! A value is one byte, the kind's `FORMAT`, and then the fields in postcard's encoding, unless the kind's file says
+//! otherwise. A reader refuses an unknown format: nobody guesses what was signed.
 //!
-//! Every kind with the name it lives under and its value behind the format byte. `text` is UTF-8 to
-//! its end, `‖0` a zero byte, numbers are big endian, an id or hash has 32 bytes; all formats are 1
-//! but where another is named:
+//! Every kind with its name and its value after the format byte. `text` is UTF-8 to the end, `‖0` a zero byte;
+//! numbers are big endian, ids and hashes have 32 bytes. Formats are 1 unless another is named:
 //!
 //! | kind | name | value |
 //! |---|---|---|
@@ -48,16 +47,14 @@
 //! | 50 attempt | lane ‖0, attempt's id | `attempt::Attempt` |
 //! | 51 resource | lane ‖0, resource | attempt's id |
 //!
-//! Each kind's file says how long its rows live, and roughly what one costs on the disk; for operators that
-//! is a table in the guide operate.md. What a stranger
-//! makes for nothing is a quote, a transaction that is looked for, and nothing else; both are forgotten
-//! ([`super::retention`]).
+//! Each kind's file says how long its rows live and roughly what one costs on the disk; the guide operate.md has the
+//! table for operators. A stranger can create only quotes and transactions for the index to look for, free of charge;
+//! [`super::retention`] deletes both.
 //!
-//! [`KINDS`] has each kind once, for whoever goes over whole stores; [`Row`] is a row of any kind. The layout of
-//! the store as a whole is [`super::FORMAT`].
+//! [`KINDS`] lists each kind once, for code that reads whole stores; [`Row`] is a row of any kind. The layout of the
+//! whole store is [`super::FORMAT`].
 
-/// The bytes of a value that has its row's format in front: its row's name, and how its fields are written and
-/// read.
+/// Declares the encoding of a value with its row's format byte: the row's name, the encoder and the decoder.
 macro_rules! stored {
     ($value:ty, $row:literal, $encode:ident, $decode:ident) => {
         impl $value {
@@ -125,7 +122,7 @@ use self::{
     any::Name,
 };
 
-/// Every kind, by its number on disk. Zero is the backends' own.
+/// Every kind by its number on disk. The backends use zero.
 pub const ENTRY: Kind = Kind(1);
 pub const SIGNATURE: Kind = Kind(2);
 pub const CONSUMPTION: Kind = Kind(3);
@@ -168,43 +165,43 @@ pub const RESOURCE: Kind = Kind(51);
 #[derive(Debug)]
 pub struct RowKind {
     pub kind: Kind,
-    /// What people call it.
+    /// The name for people.
     pub name: &'static str,
     pub room: Room,
     pub kept: Kept,
-    /// Kinds of the rows that one of these leads to, or is checked against.
+    /// The kinds of the rows that such a row refers to, or is checked against.
     pub refers: &'static [Kind],
-    /// Reads a row.
+    /// Decodes a row.
     decode: fn(Name<'_>, &Key, &[u8]) -> Result<Row, RowError>,
 }
 
-/// Whose rows they are.
+/// The part of the daemon that owns the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// The journal's: they have a store of their own, with a committer and a directory of its own.
+    /// The journal's rows: they have a store with its own committer and directory.
     Journal,
-    /// Of requests, of the index and of listings.
+    /// Rows of requests, of the index and of listings.
     Requests,
     Solver,
-    /// Of events and those who are told of them.
+    /// Rows of events and their followers.
     Events,
     Other,
 }
 
-/// How long a row lives; in words in the guide operate.md.
+/// How long a row lives; the guide operate.md has it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// For good.
+    /// For ever.
     Good,
-    /// Until its work is done, by whoever does it.
+    /// Until its owner has done its work.
     Done,
     /// As long as a row of this kind.
     With(Kind),
-    /// Until it is so old that it is forgotten.
+    /// Until retention deletes it for its age.
     Swept,
 }
 
-/// The kinds in the order of their numbers.
+/// All kinds in the order of their numbers.
 #[rustfmt::skip]
 pub const KINDS: [RowKind; 37] = [
     RowKind { kind: ENTRY, name: "entry", room: Journal, kept: Good, refers: &[SLOT, CONSUMPTION],
@@ -283,18 +280,18 @@ pub const KINDS: [RowKind; 37] = [
         decode: |name, _, value| name.resource(value) },
 ];
 
-/// What is known of a kind.
+/// The entry of a kind.
 pub fn kind(kind: Kind) -> Option<&'static RowKind> {
     static TABLE: &[RowKind] = &KINDS;
     TABLE.iter().find(|one| one.kind == kind)
 }
 
-/// Whether rows of `kind` are the journal's.
+/// Whether rows of `kind` belong to the journal.
 pub fn is_journal(of: Kind) -> bool {
     kind(of).is_some_and(|one| one.room == Room::Journal)
 }
 
-/// Bytes that are not a row of their kind, or of a format that this version does not know.
+/// A value that is no row of its kind, or has an unknown format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unreadable {row} row: {why}")]
 pub struct RowError {
@@ -315,7 +312,7 @@ impl RowError {
     }
 }
 
-/// A name that is two words of 32 bytes.
+/// Splits a name of two 32-byte words.
 fn words(name: &[u8]) -> Option<(B256, B256)> {
     let (first, second) = name.split_at_checked(32)?;
     Some((B256::try_from(first).ok()?, B256::try_from(second).ok()?))

@@ -1,14 +1,14 @@
-//! Requests that still need work: put in the commit of every fact that gives some, deleted by the
-//! solver when nothing is left to do.
+//! Requests that still need work. Every commit of a fact with work writes the row; the solver deletes it when nothing
+//! is left to do.
 //!
-//! Who deletes expects the value that was read before the facts: every put writes another one, so
-//! that work which came in between is not lost. A request with a deposit that is not final yet
-//! stays, since the index finds here what it has to confirm.
+//! The deleting commit expects the value that was read before the facts: every write changes it, so work that came in
+//! between is not lost. A request with a deposit that is not final keeps its row, because the index finds here what
+//! it must confirm.
 //!
-//! Key: the request's id, 32 bytes. Value, format 1: unix milliseconds as 8 bytes big endian, then
-//! 32 bytes that name the cause.
+//! Key: the request's id, 32 bytes. Value, format 1: unix milliseconds as 8 bytes big endian, then 32 bytes that name
+//! the cause.
 //!
-//! It lives while there is work; some 100 bytes.
+//! The row lives while there is work; some 100 bytes.
 
 use alloy::primitives::B256;
 
@@ -21,7 +21,7 @@ pub fn key(request: &B256) -> Key {
     Key::new(OPEN, request.as_slice())
 }
 
-/// A value for work that `cause` made at `now` (unix milliseconds).
+/// The value for work from `cause` at `now` (unix milliseconds).
 pub fn encode(now: u64, cause: &B256) -> Vec<u8> {
     [&[FORMAT], &now.to_be_bytes()[..], cause.as_slice()].concat()
 }

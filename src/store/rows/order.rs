@@ -1,8 +1,8 @@
-//! Which request an order belongs to.
+//! The request of an order.
 //!
 //! Key: the order's id, 32 bytes. Value, format 1: the request's id, 32 bytes as they are.
 //!
-//! It lives as long as its quote or request; some 100 bytes.
+//! The row lives as long as its quote or request; some 100 bytes.
 
 use alloy::primitives::B256;
 

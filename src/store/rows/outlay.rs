@@ -1,9 +1,9 @@
-//! What fills have paid, while limits count it.
+//! The amounts that fills paid, while limits count them.
 //!
 //! Key: the request's id. Value, format 1: [`Outlay`].
 //!
-//! It lives until its fill is settled, or for the hour that it counts and until the next fill where there are
-//! limits; some 200 bytes.
+//! The row lives until its fill is settled; where there are limits, at least for the hour in which it counts and
+//! until the next fill. Some 200 bytes.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
 
-/// See the module.
+/// The amount of one fill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlay {
     /// Unix seconds.
     pub at: u64,
     pub network: String,
-    /// In lower case, as the user is.
+    /// In lower case, like the user.
     pub currency: String,
-    /// `None`: nobody knows who had it.
+    /// `None` when the user is unknown.
     pub user: Option<String>,
     /// Millionths of a dollar.
     pub usd: u64,
@@ -38,12 +38,12 @@ pub fn request(key: &Key) -> Result<B256, RowError> {
     B256::try_from(key.name.as_slice()).map_err(|error| RowError::new("outlay", error))
 }
 
-/// All of them, from `after` on.
+/// All rows after `after`.
 pub fn range(after: Option<&Key>, limit: usize) -> Range {
     Range::new(OUTLAY, &[], after.map(|key| key.name.clone()), limit)
 }
 
-/// One of them.
+/// An example.
 #[cfg(test)]
 pub fn sample() -> Outlay {
     Outlay {

@@ -1,10 +1,10 @@
-//! Deposits that are neither filled nor given back: the operator has them listed until he deals with
-//! them, their depositors can take them back through the hub.
+//! Deposits that are neither filled nor refunded: listed until an operator handles them; their depositors can take
+//! them back through the hub.
 //!
 //! Key: the request's id, then the deposit's onchain id, 32 bytes each. Value, format 1: [`Parked`] in
 //! JSON.
 //!
-//! It lives until an operator has dealt with it; some 300 bytes.
+//! The row lives until an operator handles the deposit; some 300 bytes.
 
 use alloy::primitives::{B256, U256};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::{
 
 const FORMAT: u8 = 1;
 
-/// See the module.
+/// A deposit that is neither filled nor refunded, with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parked {
     pub network: String,
@@ -28,13 +28,13 @@ pub struct Parked {
     pub depositor: String,
     pub currency: String,
     pub amount: U256,
-    /// Why it fills nothing.
+    /// Why it is not filled.
     pub reason: FailReason,
-    /// Why it is not given back.
+    /// Why it is not refunded.
     pub why: RefundFailReason,
-    /// More about why, in words.
+    /// The details in words.
     pub note: String,
-    /// It is worth nothing, or nobody knows what.
+    /// Whether it is worth nothing, or its worth is unknown.
     pub minor: bool,
     /// Unix milliseconds.
     pub since: u64,
@@ -65,7 +65,7 @@ pub fn range(after: Option<&Key>, limit: usize) -> Range {
 stored!(Parked, "parked", encode_json, decode_json);
 
 impl Parked {
-    /// The whole of a deposit, which fills nothing and is not given back for these reasons.
+    /// A complete deposit that is neither filled nor refunded, for these reasons.
     pub fn new(
         deposit: &Deposit,
         (reason, why): (FailReason, RefundFailReason),

@@ -1,8 +1,8 @@
-//! That the solver begins no fills. There is one row, while it is so.
+//! Whether the solver is paused. While the row exists, the solver starts no fills.
 //!
 //! Key: `solver`. Value, format 1: [`Paused`] in JSON.
 //!
-//! It lives until the operator resumes; one.
+//! The row lives until the operator resumes the solver; there is at most one.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
-/// See the module.
+/// The reason and time of a pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paused {
     pub why: String,

@@ -1,11 +1,11 @@
-//! Quotes that nobody has acted on: all that is kept of one, besides the row that leads from its order.
+//! Quotes that nobody has acted on; the only other row of a quote leads to it from its order.
 //!
-//! Key: the request's id, 32 bytes. Value, format 1: the unix seconds at which it is forgotten, 8 bytes
-//! big endian, and the bytes of its [`request`](super::request) row. It lives until then, a day after
-//! its order's last deadline, or until something is seen of it: that commit makes it a request. One
-//! costs less than 2 KB on the disk, with that row (`cargo bench --bench quotes -- --kept 100000`).
-//! A large one (its caller's `txs`) has a [`large`](super::large) row, too, and lives until its origin is
-//! indexed for a day after its price has held: who deposits later gets that back through the hub.
+//! Key: the request's id, 32 bytes. Value, format 1: the unix seconds of its deletion, 8 bytes big endian, and the
+//! bytes of its [`request`](super::request) row. The row lives until then, a day after its order's last deadline, or
+//! until a commit records a first fact and makes it a request. A quote costs less than 2 KB on the disk, with the
+//! order's row (`cargo bench --bench quotes -- --kept 100000`). A large quote (through its caller's `txs`) also has a
+//! [`large`](super::large) row, and lives until its origin is indexed for a day after its price held; a later deposit
+//! returns through the hub.
 
 use alloy::primitives::B256;
 
@@ -16,17 +16,17 @@ use crate::{
 };
 
 const FORMAT: u8 = 1;
-/// Seconds that a quote is kept beyond its order's last deadline.
+/// Seconds for which a quote is kept after its order's last deadline.
 pub const GRACE: u64 = 24 * 60 * 60;
-/// The largest row of a quote that is not large, in bytes: one with some hundred bytes of calldata has half of
-/// that. What is left of 2 KB is for the row that leads from its order.
+/// The largest row of a quote that is not large, in bytes: a row with some hundred bytes of call data has half of
+/// that. The rest of 2 KB is for the order's row.
 const USUAL: usize = (2 << 10) - 128;
 
 pub fn key(id: &B256) -> Key {
     Key::new(QUOTE, id.as_slice())
 }
 
-/// Whether a row is a large quote's.
+/// Whether the row is that of a large quote.
 pub fn is_large(row: &[u8]) -> bool {
     row.len() > USUAL
 }
@@ -37,7 +37,7 @@ pub fn encode(request: &Request) -> Result<Vec<u8>, RowError> {
     Ok([&[FORMAT], &until.to_be_bytes()[..], &row].concat())
 }
 
-/// Unix seconds at which it is forgotten, and the bytes of the request's row.
+/// The unix seconds of its deletion, and the bytes of the request's row.
 pub fn split(bytes: &[u8]) -> Result<(u64, &[u8]), RowError> {
     let wrong = || RowError::new("quote", "not of format 1");
     let (&[FORMAT], rest) = bytes.split_at_checked(1).ok_or_else(wrong)? else {
@@ -51,7 +51,7 @@ pub fn decode(bytes: &[u8]) -> Result<Request, RowError> {
     request::decode(split(bytes)?.1)
 }
 
-/// Quotes after the one named, the oldest first.
+/// Quotes after the named one, oldest first.
 pub fn range(after: Option<Vec<u8>>, limit: usize) -> Range {
     Range::new(QUOTE, &[], after, limit)
 }

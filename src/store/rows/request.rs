@@ -1,12 +1,13 @@
 //! Requests as they were quoted. Written once, never changed.
 //!
-//! Key: the request's id, 32 bytes. Value, format 3: [`Request`] in JSON (it holds JSON itself), as one
-//! zstd frame with `request.dict` as its dictionary: requests as they usually are, so that only what is
-//! unlike them takes room. The file is part of the format: another one is another format. Still read:
-//! format 2, a frame without a dictionary, and format 1, the JSON as it is.
+//! Key: the request's id, 32 bytes. Value, format 3: [`Request`] in JSON, as one zstd frame with the dictionary
+//! `request.dict` of typical requests, so that only the differences take space. The file is part of the format:
+//! another dictionary needs another format. Readers also accept format 2, a frame without a dictionary, and format 1,
+//! plain JSON.
 //!
-//! It lives for good, from the first thing that is seen of it; one for which nothing but dust was deposited
-//! until 30 days after its order's last deadline ([`retention`](crate::store::retention)). Some 500 bytes. Before that it is a [`quote`](super::quote).
+//! The row lives for ever from its first fact on; one whose order received only dust lives until 30 days after its
+//! order's last deadline ([`retention`](crate::store::retention)). Some 500 bytes. Before its first fact it is a
+//! [`quote`](super::quote).
 
 use std::cell::RefCell;
 
@@ -23,12 +24,12 @@ const PLAIN: u8 = 1;
 const BARE: u8 = 2;
 const FORMAT: u8 = 3;
 const USUAL: &[u8] = include_bytes!("request.dict");
-/// Bytes that a frame may hold: far beyond what a quote's body can become.
+/// The most bytes of a frame's content: far more than a quote's body can have.
 const MOST: usize = 64 << 20;
 
 thread_local! {
-    // Making one takes longer than using it. One without a dictionary writes frames that all can read,
-    // and refuses those that it cannot.
+    // Making a compressor takes longer than using it. Without the dictionary it writes frames that every reader
+    // accepts, and reading refuses frames that need it.
     static PACK: RefCell<Compressor<'static>> = RefCell::new(packer());
     static UNPACK: RefCell<Decompressor<'static>> =
         RefCell::new(Decompressor::with_dictionary(USUAL).unwrap_or_default());
@@ -37,9 +38,9 @@ thread_local! {
 fn packer() -> Compressor<'static> {
     let mut packer =
         Compressor::with_dictionary(DEFAULT_COMPRESSION_LEVEL, USUAL).unwrap_or_default();
-    // A frame that is read with another dictionary must not be taken for a request.
+    // The checksum detects a frame that was read with another dictionary.
     if packer.include_checksum(true).is_err() {
-        tracing::warn!("packed requests have no checksums");
+        tracing::warn!("the store writes requests without checksums");
     }
     packer
 }

@@ -1,9 +1,9 @@
-//! What transactions on their way will take of the solver's balances.
+//! The amounts that running transactions will take from the solver's balances.
 //!
 //! Key: the lane's name, a zero byte, the currency's bytes in hex, a zero byte, the attempt's id. Value,
 //! format 1: the amount, 32 bytes big endian.
 //!
-//! It lives until its payment is final; some 100 bytes.
+//! The row lives until its payment is final; some 100 bytes.
 
 use alloy::primitives::U256;
 
@@ -30,7 +30,7 @@ pub fn decode(bytes: &[u8]) -> Result<U256, RowError> {
     }
 }
 
-/// What is reserved of one currency, after the row `after`.
+/// The reservations of one currency, after the row `after`.
 pub fn range(lane: &str, currency: &[u8], after: Option<&Key>, limit: usize) -> Range {
     Range {
         kind: RESERVATION,

@@ -1,10 +1,9 @@
-//! The first signature over a digest, by signer: given out for every later request. Signers that
-//! give one digest one signature have no rows here.
+//! The first signature over a digest, by signer; the journal returns it for every later request. Deterministic
+//! signers have no rows.
 //!
-//! Key: the digest's 32 bytes and the signer's 20. Value, format 1: the 65 bytes `r || s || v` as
-//! they are.
+//! Key: the digest's 32 bytes and the signer's 20. Value, format 1: the 65 bytes `r || s || v`.
 //!
-//! It lives for good, with its entry; some 150 bytes, and none where the key is deterministic.
+//! The row lives for ever, with its entry; some 150 bytes.
 
 use alloy::primitives::{Address, B256};
 

@@ -1,8 +1,8 @@
-//! Places that only one statement that is not void can hold, for example a transaction's deposits.
+//! Slots that only one non-void statement can hold, for example a transaction's deposits.
 //!
-//! Key: the slot, text. Value, format 1: the holder's statement key as it is.
+//! Key: the slot, text. Value, format 1: the holder's statement key as text.
 //!
-//! It lives for good, or until its statement is void; some 150 bytes.
+//! The row lives for ever, or until its statement is void; some 150 bytes.
 
 use super::{RowError, SLOT};
 use crate::store::Key;

@@ -1,9 +1,8 @@
-//! What a request can be found and sorted by; written with the request and with every change of its
-//! facts.
+//! The fields by which a request is found and sorted; every commit that changes its facts rewrites them.
 //!
 //! Key: the request's id, 32 bytes. Value, format 1: [`Summary`].
 //!
-//! It lives as long as its request; below 2 KB, however much is seen of it.
+//! The row lives as long as its request; less than 2 KB, whatever the number of facts.
 
 use alloy::primitives::B256;
 

@@ -1,4 +1,4 @@
-//! The bytes on disk. Whoever changes one gives its kind a new format and reads both.
+//! The bytes on disk. A change of one needs a new format of its kind, and a reader of both.
 
 use alloy::primitives::{Address, B256};
 
@@ -374,7 +374,7 @@ fn requests_are_packed_and_older_ones_are_read() {
     let plain = [&[1][..], &json].concat();
     assert_eq!(request::decode(&plain), Ok(written.clone()));
     let bare = zstd::bulk::compress(&json, 3).unwrap();
-    // What is usual takes no room.
+    // Typical requests take little space.
     assert!(
         2 * packed.len() < bare.len(),
         "{} {}",
@@ -384,7 +384,7 @@ fn requests_are_packed_and_older_ones_are_read() {
     let bare = [&[2][..], &bare].concat();
     assert_eq!(request::decode(&bare), Ok(written));
     let foreign = zstd::bulk::compress(b"{}", 1).unwrap();
-    // Says that it holds 2^62 bytes.
+    // Declares a content of 2^62 bytes.
     let bomb = b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x40\x01\0\0";
     for frame in [&json, &foreign, &packed[1..packed.len() - 1], &bomb[..]] {
         for format in [2, 3] {
@@ -508,7 +508,7 @@ fn settlement() -> settlement::Settlement {
         deposit: b(1),
         transaction: "0x1".into(),
         option: 0,
-        told: true,
+        recorded: true,
         deposited: settlement::Part::Applied,
         outcome: settlement::Part::Pending,
         since: 3,
@@ -871,7 +871,7 @@ fn candles() -> Vec<candle::Candle> {
         low: 4,
         close: 6,
     };
-    // 10^36, the largest price that there is.
+    // 10^36, the largest possible price.
     let most = 1_000_000_000_000_000_000_000_000_000_000_000_000;
     let last = candle::Candle {
         at: 601,
@@ -924,23 +924,23 @@ fn layouts_of_candles_never_change() {
 #[test]
 fn what_is_no_page_of_candles_is_refused() {
     use crate::store::Key;
-    let whole = candle::key(candle::Step::Minutes, SERIES, 3_600).name;
+    let name_bytes = candle::key(candle::Step::Minutes, SERIES, 3_600).name;
     let changed = |at: usize, byte: u8| {
-        let mut name = whole.clone();
+        let mut name = name_bytes.clone();
         name[at] = byte;
         name
     };
     for name in [
         Vec::new(),
         vec![0],
-        whole[..whole.len() - 1].to_vec(),
-        [&whole[..], &[0]].concat(),
-        // No step, no network, another kind and another length of name, no beginning of a page.
+        name_bytes[..name_bytes.len() - 1].to_vec(),
+        [&name_bytes[..], &[0]].concat(),
+        // No step, no network, another kind, another length of the name, no start of a page.
         changed(0, 3),
         changed(1, 0),
         changed(6, b'y'),
         changed(8, 2),
-        changed(whole.len() - 1, 0x11),
+        changed(name_bytes.len() - 1, 0x11),
     ] {
         assert!(candle::page(&Key::new(CANDLE, &*name)).is_err(), "{name:?}");
     }
@@ -1003,7 +1003,7 @@ async fn pages_of_a_currency_are_found_from_any_time_on_and_back_from_any() {
         let range = candle::newest(Step::Minutes, SERIES, until);
         assert_eq!(starts(range).await, wanted, "until {until}");
     }
-    // Hex has no case.
+    // The case of hex does not matter.
     let spelled = Series {
         currency: "0XAB",
         ..SERIES
@@ -1026,7 +1026,7 @@ fn constants() -> Vec<(Kind, String)> {
     kinds.collect()
 }
 
-/// The guide's table of what is kept: kind, what it is, for how long.
+/// The guide's table of retention: kind, content, duration.
 fn retention() -> Vec<[&'static str; 3]> {
     let guide = include_str!("../../guide/operate.md");
     let (_, section) = guide
@@ -1041,7 +1041,7 @@ fn retention() -> Vec<[&'static str; 3]> {
     cells.collect()
 }
 
-/// Every kind of the table has a file of this folder, and every file that is not shared is of one.
+/// Every kind of the table has a file in this folder, and every other file is shared.
 #[test]
 fn every_file_of_rows_stands_in_the_table() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/rows");
@@ -1073,10 +1073,10 @@ fn every_kind_of_row_has_its_retention_in_the_guide() {
         .map(|(kind, name)| (*kind, name.as_str()))
         .collect();
     assert_eq!(known, KINDS.map(|one| (one.kind, one.name)));
-    let mut told = Vec::new();
+    let mut listed = Vec::new();
     for [kind, what, kept] in retention() {
         let kind = kind.trim_matches('`');
-        told.push(kind);
+        listed.push(kind);
         assert!(!what.is_empty() && !kept.is_empty(), "{kind}");
         let one = KINDS.iter().find(|one| one.name == kind).unwrap();
         let fits = match one.kept {
@@ -1090,7 +1090,7 @@ fn every_kind_of_row_has_its_retention_in_the_guide() {
         assert!(fits, "{kind}: {kept}");
     }
     let mut names: Vec<_> = known.iter().map(|(_, name)| *name).collect();
-    told.sort_unstable();
+    listed.sort_unstable();
     names.sort_unstable();
-    assert_eq!(told, names);
+    assert_eq!(listed, names);
 }

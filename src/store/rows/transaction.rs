@@ -1,9 +1,9 @@
-//! Transactions that somebody told of, or that deposits were found in.
+//! Transactions that somebody submitted, or in which deposits were found.
 //!
-//! Key: 0 while it is still looked for and 1 after that, the network's name, a zero byte, the
-//! transaction's bytes. Value, format 1: [`Tracked`] in postcard. All that are looked for are one
-//! range. While it is looked for it lives as long as that takes, after that 30 days from the first word
-//! of it ([`retention`](crate::store::retention)); some 200 bytes.
+//! Key: 0 while the index looks for it and 1 after that, the network's name, a zero byte, the transaction's bytes.
+//! Value, format 1: [`Tracked`] in postcard. The transactions that the index looks for are one range. The row lives
+//! while the index looks for it, then until 30 days after its submission ([`retention`](crate::store::retention));
+//! some 200 bytes.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -15,38 +15,38 @@ const FORMAT: u8 = 1;
 const WATCHED: u8 = 0;
 const SETTLED: u8 = 1;
 
-/// The value.
+/// A transaction that the index tracks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tracked {
-    /// As the network's explorers spell it.
+    /// The id in the spelling of the network's explorers.
     pub text: String,
-    /// The requests that it was found to belong to, in a block.
+    /// The requests that it belongs to, once it is in a block.
     pub requests: Vec<B256>,
-    /// The request that somebody said it belongs to: it is looked for longer, and that is all.
+    /// The request that the submitter named; it only makes the index look longer.
     pub claimed: Option<B256>,
     pub outcome: Outcome,
-    /// Looks that have not settled it.
+    /// The looks so far that did not settle it.
     pub tries: u32,
-    /// Unix milliseconds of the first word of it.
+    /// Unix milliseconds of its submission.
     pub first: u64,
-    /// Unix milliseconds before which it is not looked for again.
+    /// Unix milliseconds of the next look.
     pub next: u64,
 }
 
-/// What has become of it.
+/// The state of a tracked transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// No block with it has been seen.
+    /// Not yet seen in a block.
     Waiting,
     /// In a block.
     Included,
-    /// In a block, without effects.
+    /// In a block, but failed.
     Failed,
-    /// Never seen in all the time that it was looked for.
+    /// Not seen in the whole time of the search.
     GivenUp,
 }
 
-/// One row of those that are looked for.
+/// A row of a transaction that the index looks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub network: String,
@@ -54,12 +54,12 @@ pub struct Row {
     pub tracked: Tracked,
 }
 
-/// Where a transaction is that is still looked for.
+/// The key of a transaction that the index looks for.
 pub fn watched(network: &str, id: &[u8]) -> Key {
     key(WATCHED, network, id)
 }
 
-/// Where it is after that.
+/// The key of a settled transaction.
 pub fn settled(network: &str, id: &[u8]) -> Key {
     key(SETTLED, network, id)
 }
@@ -71,7 +71,7 @@ fn key(state: u8, network: &str, id: &[u8]) -> Key {
 
 stored!(Tracked, "transaction", encode, decode);
 
-/// The row under `key`, whatever its state.
+/// Decodes the row under `key`, in either state.
 pub fn row(key: &Key, value: &[u8]) -> Result<Row, RowError> {
     let wrong = || RowError::new("transaction", "not a transaction's key");
     let (_, name) = key.name.split_first().ok_or_else(wrong)?;
@@ -84,7 +84,7 @@ pub fn row(key: &Key, value: &[u8]) -> Result<Row, RowError> {
     })
 }
 
-/// All that are looked for, after the row `after`.
+/// All transactions that the index looks for, after the row `after`.
 pub fn range(after: Option<&Key>, limit: usize) -> Range {
     Range::new(
         TRANSACTION,
@@ -94,7 +94,7 @@ pub fn range(after: Option<&Key>, limit: usize) -> Range {
     )
 }
 
-/// All that are not looked for any more, after the one named.
+/// All settled transactions, after the named one.
 pub fn settled_range(after: Option<Vec<u8>>, limit: usize) -> Range {
     Range::new(TRANSACTION, &[SETTLED], after, limit)
 }

@@ -1,14 +1,13 @@
-//! Transactions in full, and those that have yet to be seen.
+//! Transactions in full, and the ones that the index still wants in full.
 //!
-//! Seen: key 1, the network's name, a zero byte, the transaction's text in lower case. Value, format
-//! 1: [`TxDetails`] in JSON.
+//! Seen: key 1, the network's name, a zero byte, the transaction's text in lower case. Value, format 1: [`TxDetails`]
+//! in JSON.
 //!
-//! Wanted: key 0, the network's name, a zero byte, the unix milliseconds (8 bytes) before which it is
-//! not asked for, the same text. Value, format 1: [`Wanted`] in postcard. What is due at a network is
-//! the beginning of one range.
+//! Wanted: key 0, the network's name, a zero byte, the unix milliseconds (8 bytes) of the next read, the same text.
+//! Value, format 1: [`Wanted`] in postcard. The due rows of a network are the start of one range.
 //!
-//! A wanted one lives until it is seen or given up, a seen one as long as the requests that it is of;
-//! some 1 KB.
+//! A wanted row lives until the transaction is seen or given up, a seen row as long as the requests that it belongs
+//! to; some 1 KB.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -26,18 +25,18 @@ const FORMAT: u8 = 1;
 const WANTED: u8 = 0;
 const SEEN: u8 = 1;
 
-/// Why a transaction is wanted.
+/// Why the index wants a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// The request whose facts have it in a block.
+    /// The request whose facts have the transaction in a block.
     pub request: B256,
     /// That block's hash.
     pub block: B256,
-    /// Looks that did not show it there.
+    /// The reads so far that did not show it in that block.
     pub tries: u32,
 }
 
-/// One row of those that are wanted.
+/// A row of a wanted transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub network: String,
@@ -61,8 +60,8 @@ impl Row {
     }
 }
 
-/// `batch`, and the transactions of `request` that `after` has in another block than `before`: wanted
-/// from `now` (unix milliseconds) on.
+/// Adds to `batch` the transactions of `request` that `after` has in another block than `before`, wanted from `now`
+/// (unix milliseconds) on.
 pub fn wanted(
     mut batch: Batch,
     request: &B256,
@@ -85,8 +84,7 @@ pub fn wanted(
     Ok(batch)
 }
 
-/// A transaction in full, once it has been seen. It may be of a block that facts have left since
-/// ([`TxDetails::is_of`]).
+/// A transaction in full, if it was seen; the facts may have moved to another block since ([`TxDetails::is_of`]).
 pub async fn of(
     store: &dyn Store,
     network: &str,
@@ -96,7 +94,7 @@ pub async fn of(
     Ok(found.map(|bytes| decode_seen(&bytes)).transpose()?)
 }
 
-/// Where a transaction in full is.
+/// The key of a transaction in full.
 pub fn seen(name: &str, transaction: &str) -> Key {
     let text = transaction.to_lowercase();
     Key::new(WITNESS, [&*network(SEEN, name), text.as_bytes()].concat())
@@ -106,7 +104,7 @@ fn network(state: u8, name: &str) -> Vec<u8> {
     [&[state], name.as_bytes(), &[0]].concat()
 }
 
-/// The first of a network's wanted transactions, those that may be asked for earliest first.
+/// The first wanted transactions of a network, those due first at the front.
 pub fn range(name: &str, limit: usize) -> Range {
     Range::new(WITNESS, &network(WANTED, name), None, limit)
 }
@@ -119,7 +117,7 @@ pub fn decode_seen(bytes: &[u8]) -> Result<TxDetails, RowError> {
     decode_json("witness", FORMAT, bytes)
 }
 
-/// A row of either state.
+/// A row in either state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Either {
     Wanted(Row),
@@ -130,7 +128,7 @@ pub enum Either {
     },
 }
 
-/// The row under `key`, whatever its state.
+/// Decodes the row under `key`, in either state.
 pub fn either(key: &Key, value: &[u8]) -> Result<Either, RowError> {
     let wrong = || RowError::new("witness", "not a witness's key");
     let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
@@ -159,7 +157,7 @@ pub fn either(key: &Key, value: &[u8]) -> Result<Either, RowError> {
     }
 }
 
-/// A row of [`range`].
+/// Decodes a row of [`range`].
 pub fn row(key: &Key, value: &[u8]) -> Result<Row, RowError> {
     match either(key, value)? {
         Either::Wanted(row) => Ok(row),

@@ -1,6 +1,7 @@
-//! In which version something that is made of other rows has been made for all of them.
+//! The version in which rows derived from other rows exist for all of them.
 //!
-//! Key: what, text. Value, format 1: the version, 8 bytes big endian. It stays; a few of some 20 bytes.
+//! Key: the name of the derived rows, text. Value, format 1: the version, 8 bytes big endian. The row stays; a few of
+//! some 20 bytes.
 
 use super::{RowError, VERSION};
 use crate::store::{Key, number};

@@ -1,9 +1,9 @@
-//! Entries that were signed and have lost their ground. Kept for ever: they were given away.
+//! Signed entries whose facts no longer hold. Kept for ever, because their signatures may be in use.
 //!
-//! Key: the statement's key, a zero byte, 4 bytes big endian counting the voids of that key.
-//! Value, format 1: [`Void`] in postcard.
+//! Key: the statement's key, a zero byte, 4 bytes big endian that count the voids of that key. Value, format 1:
+//! [`Void`] in postcard.
 //!
-//! It lives for good: the signature has been given away. As large as its entry.
+//! The row lives for ever and is as large as its entry.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub fn key(statement: &str, count: u32) -> Key {
     )
 }
 
-/// All voids of one statement key.
+/// All voids of a statement key.
 pub fn range(statement: &str) -> Range {
     let prefix = [statement.as_bytes(), &[0]].concat();
     Range::new(VOID, &prefix, None, usize::MAX)

@@ -1,11 +1,11 @@
-//! Blocks that signed statements rest on and that can still be reorged away.
+//! Blocks on which signed statements depend and that a reorg can still remove.
 //!
-//! Key: the chain's name, a zero byte, the block number as 8 bytes big endian, the statement's key.
-//! Value, format 1: block hash and parent hash, 32 bytes each, and the block's unix time as 8 bytes
-//! big endian. Format 2 is the same of a block that was not final by its chain's own rule when it was
-//! signed. Names hold no zero byte, so a chain's rows are one range.
+//! Key: the chain's name, a zero byte, the block number as 8 bytes big endian, the statement's key. Value, format 1:
+//! block hash and parent hash, 32 bytes each, and the block's unix time as 8 bytes big endian. Format 2 has the same
+//! fields and marks a block that was not final by its chain's own rule when the statement was signed. Names have no
+//! zero byte, so a chain's rows are one range.
 //!
-//! It lives until its block is past its chain's `watchBlocks`; some 200 bytes for each block of a statement.
+//! The row lives until its block is deeper than its chain's `watchBlocks`; some 200 bytes per block of a statement.
 
 use alloy::primitives::B256;
 
@@ -15,7 +15,7 @@ use crate::store::{Key, Range};
 const FORMAT: u8 = 1;
 const EARLY: u8 = 2;
 
-/// One row: the statement, and the block that it rests on.
+/// A row: a statement, and a block on which it depends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
     pub statement: String,
@@ -23,16 +23,16 @@ pub struct Watch {
     pub hash: B256,
     pub parent: B256,
     pub time: u64,
-    /// Signed before the block was final by its chain's own rule.
+    /// Whether it was signed before the block was final by its chain's own rule.
     pub early: bool,
 }
 
 pub fn key(fact: &Fact, statement: &str) -> Key {
-    place(&fact.chain, fact.number, statement)
+    key_of(&fact.chain, fact.number, statement)
 }
 
-/// Where the row of `statement` about block `number` of `chain` lives.
-pub fn place(chain: &str, number: u64, statement: &str) -> Key {
+/// The key of the row of `statement` about block `number` of `chain`.
+pub fn key_of(chain: &str, number: u64, statement: &str) -> Key {
     let number = number.to_be_bytes();
     let name = [&prefix(chain), &number[..], statement.as_bytes()].concat();
     Key::new(WATCH, name)
@@ -49,7 +49,7 @@ pub fn encode(fact: &Fact, early: bool) -> Vec<u8> {
     .concat()
 }
 
-/// The same row of a block that is final by now; `None` if it was from the start.
+/// The row in format 1 for a block that is final now; `None` if it already is.
 pub fn settled(row: &[u8]) -> Option<Vec<u8>> {
     let (&EARLY, fields) = row.split_first()? else {
         return None;
@@ -57,11 +57,11 @@ pub fn settled(row: &[u8]) -> Option<Vec<u8>> {
     Some([&[FORMAT], fields].concat())
 }
 
-/// The row of `chain` under `key`.
+/// Decodes the row of `chain` under `key`.
 pub fn decode(chain: &str, key: &Key, value: &[u8]) -> Result<Watch, RowError> {
     let wrong = || RowError::new("watch", "not of format 1 or 2");
-    let place = key.name.get(chain.len() + 1..).ok_or_else(wrong)?;
-    let (number, statement) = place.split_first_chunk().ok_or_else(wrong)?;
+    let rest = key.name.get(chain.len() + 1..).ok_or_else(wrong)?;
+    let (number, statement) = rest.split_first_chunk().ok_or_else(wrong)?;
     let statement = String::from_utf8(statement.to_vec()).map_err(|e| RowError::new("watch", e))?;
     let fields: &[u8; 73] = value.try_into().map_err(|_| wrong())?;
     let (&[format @ (FORMAT | EARLY)], fields) = fields.split_at(1) else {

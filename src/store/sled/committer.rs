@@ -1,5 +1,5 @@
-//! The one thread that writes: it takes the commits that are waiting as a group, decides them in
-//! order, and answers them all after one flush and one sync.
+//! The only thread that writes: it takes the waiting commits as a group, decides them in order, and answers all of
+//! them after one flush and one sync.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Failure, Key, Kind, OWN, disk::Disk, flat, flat_name, guarded};
 use crate::store::{Batch, Outcome, StoreError, number};
 
-/// Commits in a group at most, so that the first of them does not wait for ever.
+/// The most commits of a group, which bounds the wait of the first one.
 const GROUP: usize = 256;
 
-/// One commit and where its answer goes.
+/// A commit and the channel for its answer.
 pub(super) struct Request {
     pub(super) batch: Batch,
     pub(super) reply: oneshot::Sender<Result<Outcome, StoreError>>,
@@ -23,7 +23,7 @@ pub(super) struct Committer {
     failure: Failure,
 }
 
-/// The rows that a group changes: what its later commits see above the tree.
+/// The rows that a group changes; its later commits see them instead of the tree's.
 type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 impl Committer {
@@ -45,7 +45,7 @@ impl Committer {
                 .unzip();
             let answers = self.answer(batches);
             for (reply, answer) in replies.into_iter().zip(answers) {
-                // Nobody waits for it any more: the commit stands all the same.
+                // The caller may have stopped waiting; the commit stands all the same.
                 let _gone = reply.send(answer);
             }
         }
@@ -101,7 +101,7 @@ impl Committer {
             self.tree.apply_batch(rows)?;
             self.tree.flush().map(drop)
         });
-        // Also after a failed write: only a sync tells whether pages from before it are lost.
+        // Also after a failed write, because only a sync tells whether earlier pages are lost.
         let synced = self.disk.sync().map_err(|error| error.to_string());
         written.and(synced)?;
         self.disk
@@ -116,7 +116,7 @@ fn decide(tree: &::sled::Tree, batch: Batch, changes: &mut Changes) -> ::sled::R
     }
     for (key, value) in batch.writes {
         let key = flat(&key);
-        // A row that stays what it is costs no sync.
+        // An unchanged row costs no sync.
         if current(tree, changes, &key)? != value {
             changes.insert(key, value);
         }

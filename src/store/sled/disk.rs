@@ -1,8 +1,8 @@
-//! What sled leaves undone between "written" and "survives a power loss".
+//! The syncs that sled omits between "written" and "survives a power loss".
 //!
-//! sled 0.34's `flush` ends in `sync_file_range`, which neither flushes the disk's cache nor the
-//! file's length, and it never syncs a blob (a value or page above its segment size). [`Disk::sync`]
-//! does both on handles of our own, opened before the first write so that they see its errors.
+//! sled 0.34's `flush` ends in `sync_file_range`, which flushes neither the disk's cache nor the file's length, and
+//! sled never syncs a blob (a value or page above its segment size). [`Disk::sync`] does both through handles of our
+//! own, opened before the first write so that they report its errors.
 
 use std::{
     collections::BTreeSet,
@@ -18,18 +18,18 @@ use rustix::io::Errno;
 
 use sha2::{Digest, Sha256};
 
-/// What only its owner may open.
+/// The mode of directories: for the owner only.
 const DIRECTORY: u32 = 0o700;
-/// See [`DIRECTORY`].
+/// The mode of files: for the owner only.
 pub(super) const FILE: u32 = 0o600;
-/// Between two tries to open something while there is no descriptor for it.
+/// The pause between two tries to open something while no file descriptor is free.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Tries between two lines in the log about that.
+/// The tries between two log lines about that.
 const SILENT: u32 = 500;
-/// Tries to note a doubt while there is no descriptor for it.
+/// The tries to record a doubt while no file descriptor is free.
 const NOTED: u32 = 200;
 
-/// Handles to the files of an opened store.
+/// The handles to the files of an opened store.
 pub(super) struct Disk {
     pub(super) log: File,
     path: PathBuf,
@@ -41,8 +41,8 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Opens the handles and makes durable that the files exist. A sync that fails leaves the store
-    /// in doubt, now and after a restart.
+    /// Opens the handles and makes the files' existence durable. A failed sync leaves the store in doubt, now and
+    /// after a restart.
     pub(super) fn open(path: &Path, sequence: u64) -> io::Result<Self> {
         let mut options = File::options();
         let witness = options
@@ -77,25 +77,25 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Makes durable what sled has flushed. A failure leaves the store in doubt, now and after a
-    /// restart: the kernel has dropped pages that it will not speak of again.
+    /// Makes durable what sled has flushed. A failure leaves the store in doubt, now and after a restart: the kernel
+    /// has dropped pages and reports them only once.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.sync_blobs()
             .and_then(|()| self.log.sync_data())
             .inspect_err(|error| doubt(&self.path, error))
     }
 
-    /// Notes that group `sequence` is durable, for [`witnessed`].
+    /// Records that group `sequence` is durable, for [`witnessed`].
     ///
-    /// Not synced: after a crash of the process it is exact, after a power loss it is older.
+    /// Not synced: after a crash of the process the record is exact, after a power loss it is older.
     pub(super) fn attest(&mut self, sequence: u64) -> io::Result<()> {
         self.sequence = sequence;
         self.witness.write_all_at(&seal(sequence), 0)
     }
 
-    /// Waits until there is a descriptor for what sled may want to open: it takes a lack of them for
-    /// the end of the store. Somebody may still be faster than sled: then the store takes no more commits
-    /// until a restart, in no doubt, since what sled wrote before is synced all the same.
+    /// Waits until a file descriptor is free for sled, which takes a lack of them for the end of the store. If
+    /// another part of the process takes it first, the store refuses commits until a restart; it is not in doubt,
+    /// because what sled wrote before is synced all the same.
     pub(super) fn room(&self) -> io::Result<()> {
         opened(|| File::open(&self.path)).map(drop)
     }
@@ -108,7 +108,7 @@ impl Disk {
         for name in fresh.difference(&self.synced) {
             match opened(|| File::open(self.blobs.join(name))) {
                 Ok(blob) => blob.sync_all()?,
-                // sled's cleaner has removed it meanwhile.
+                // sled's cleaner has removed the file meanwhile.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(e),
             }
@@ -121,8 +121,8 @@ impl Disk {
     }
 }
 
-/// Opens something, however long there is no descriptor for it: what is written is in the kernel's
-/// hands, nothing has failed, and whoever holds the descriptors gives some back.
+/// Opens something and waits for a free file descriptor as long as needed: the data is in the kernel, nothing has
+/// failed, and descriptors become free again.
 fn opened<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let mut tries = 0;
     loop {
@@ -148,7 +148,7 @@ fn pause() {
     std::thread::sleep(PAUSE);
 }
 
-/// Whether the process or the system has no descriptor left.
+/// Whether the process or the system has no file descriptor left.
 pub(super) fn is_lack(error: &io::Error) -> bool {
     let lacks = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
     error
@@ -156,12 +156,12 @@ pub(super) fn is_lack(error: &io::Error) -> bool {
         .is_some_and(|code| lacks.contains(&code))
 }
 
-/// The file that says that a sync failed, and how.
+/// The file that records a failed sync and its error.
 fn doubts(path: &Path) -> PathBuf {
     path.join("in-doubt")
 }
 
-/// Why the store in `path` is in doubt, if it is.
+/// Why the store in `path` is in doubt; `None` if it is not.
 pub(super) fn doubted(path: &Path) -> io::Result<Option<String>> {
     match std::fs::read(doubts(path)) {
         Ok(why) => Ok(Some(String::from_utf8_lossy(&why).into_owned())),
@@ -170,8 +170,8 @@ pub(super) fn doubted(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Notes that nobody knows what is on the disk. It may not get there itself; the page cache holds it
-/// for as long as it holds what makes the store look whole.
+/// Records that the state of the disk is unknown. The record may not reach the disk either, but the page cache keeps
+/// it for as long as it keeps what makes the store look complete.
 fn doubt(path: &Path, error: &io::Error) {
     let note = || {
         let mut options = File::options();
@@ -185,16 +185,16 @@ fn doubt(path: &Path, error: &io::Error) {
         match note() {
             Err(lack) if is_lack(&lack) => pause(),
             Err(error) => {
-                tracing::error!(%error, "cannot note for the next start that the store is in doubt");
+                tracing::error!(%error, "the store cannot record for the next start that it is in doubt");
                 return;
             }
             Ok(()) => return,
         }
     }
-    tracing::error!("no descriptor to note for the next start that the store is in doubt");
+    tracing::error!("the store has no descriptor to record for the next start that it is in doubt");
 }
 
-/// Takes the doubt back; `false` if there was none.
+/// Deletes the record of the doubt; `false` if there was none.
 pub(super) fn trust(path: &Path) -> io::Result<bool> {
     match std::fs::remove_file(doubts(path)) {
         Ok(()) => File::open(path)?.sync_all().map(|()| true),
@@ -203,14 +203,14 @@ pub(super) fn trust(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The mode of a directory that somebody else than its owner may look into, or write to.
+/// The mode of a directory that others than its owner may read or write; `None` if there is no such access.
 pub(super) fn looseness(path: &Path) -> io::Result<Option<u32>> {
     let mode = std::fs::metadata(path)?.permissions().mode() & 0o7777;
     Ok((mode & !DIRECTORY & 0o777 != 0).then_some(mode))
 }
 
-/// Closes a store's directory, and what lies in it, to everybody but its owner: files may have been
-/// copied there, or made under another mask.
+/// Restricts a store's directory and its files to the owner: files may have been copied there, or created under
+/// another umask.
 pub(super) fn tighten(path: &Path) -> io::Result<()> {
     close(path, DIRECTORY)?;
     for entry in std::fs::read_dir(path)? {
@@ -231,8 +231,8 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-/// Creates `path` with the directories above it, for its owner only; each name that is new is made durable in its
-/// parent by `sync` before anything is put below it.
+/// Creates `path` and its missing parents for the owner only; `sync` makes each new name durable in its parent before
+/// anything is created below it.
 pub(super) fn create(
     path: &Path,
     sync: &mut impl FnMut(&Path) -> io::Result<()>,
@@ -244,18 +244,18 @@ pub(super) fn create(
     create(above, sync)?;
     match std::fs::DirBuilder::new().mode(DIRECTORY).create(path) {
         Ok(()) => sync(above),
-        // Somebody else was faster, and may not have synced it yet.
+        // Another process created it first and may not have synced it yet.
         Err(_) if path.is_dir() => sync(above),
         Err(error) => Err(error),
     }
 }
 
-/// Syncs a directory: the names in it.
+/// Syncs a directory, that is, the names in it.
 pub(super) fn sync_names(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// The directory that holds the name `path`; itself for a root.
+/// The directory that contains the name `path`; `path` itself for a root.
 pub(super) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(above) if above.as_os_str().is_empty() => Path::new("."),
@@ -264,12 +264,11 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// The last group that a store in `path` has acknowledged, as its file `witness` says.
+/// The last group that the store in `path` acknowledged, from its file `witness`.
 ///
-/// sled takes a damaged page at the end of its log for the end of the log and forgets what follows.
-/// The witness stands outside of the log: a log that ends before it has lost acknowledged commits.
-/// Layout: the number, 8 bytes big endian, and the first 8 bytes of their sha256; `None` when that
-/// does not match, as after a torn write.
+/// sled takes a damaged page at the end of its log for the end of the log and drops what follows. The witness is
+/// outside of the log: a log that ends before it has lost acknowledged commits. Layout: the number, 8 bytes big
+/// endian, and the first 8 bytes of their sha256; `None` when that does not match, as after a torn write.
 pub(super) fn witnessed(path: &Path) -> io::Result<Option<u64>> {
     let bytes = match std::fs::read(path.join("witness")) {
         Ok(bytes) => bytes,

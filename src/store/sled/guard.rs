@@ -1,4 +1,4 @@
-//! sled panics where it should answer with an error. Here that becomes one.
+//! Turns sled's panics, where it should return an error, into errors.
 
 use std::{
     cell::Cell,
@@ -10,7 +10,7 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs what may meet damage: sled's errors and its panics become one text. Nothing is printed.
+/// Runs code that may meet damage: sled's errors and panics become one text. Prints nothing.
 pub(super) fn guarded<T>(act: impl FnOnce() -> ::sled::Result<T>) -> Result<T, String> {
     quieten();
     let before = GUARDED.replace(true);
@@ -27,7 +27,7 @@ pub(super) fn guarded<T>(act: impl FnOnce() -> ::sled::Result<T>) -> Result<T, S
     }
 }
 
-/// A panic that is caught here is told by who caught it; one in a thread of sled's own is logged.
+/// A caught panic is reported by the catcher; a panic in a thread of sled's own is logged.
 fn quieten() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -38,7 +38,7 @@ fn quieten() {
                 .is_some_and(|at| at.file().contains("/sled-"));
             match (GUARDED.get(), sled) {
                 (true, _) => {}
-                (false, true) => tracing::error!(%panic, "sled"),
+                (false, true) => tracing::error!(%panic, "sled panicked"),
                 (false, false) => before(panic),
             }
         }));

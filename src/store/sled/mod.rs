@@ -1,9 +1,8 @@
 //! The embedded backend: one sled tree, one thread that writes it, one process per directory.
 //!
-//! A row's key in the tree is its kind's byte and its name. Kind 0 is ours: `format` ([`super::FORMAT`],
-//! one byte) and `sequence` (the number of the last group of commits, 8 bytes
-//! big endian; see [`disk::witnessed`]). sled panics on some damage, so every use of it that may meet
-//! damage stands behind [`guard::guarded`].
+//! A row's key in the tree is its kind's byte and its name. Kind 0 is the backend's own: `format` ([`super::FORMAT`],
+//! one byte) and `sequence` (the number of the last group of commits, 8 bytes big endian; see [`disk::witnessed`]).
+//! sled panics on some damage, so every use of it that may meet damage goes through [`guard::guarded`].
 
 mod committer;
 mod disk;
@@ -38,19 +37,19 @@ pub use self::{
 use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError};
 
 const OWN: Kind = Kind(0);
-/// Commits that may wait for the committer; further callers wait to hand theirs over.
+/// The most commits that wait for the committer; further callers wait to send theirs.
 const QUEUE: usize = 1024;
 
-/// See the module. Dropping it waits for the commits that were handed over.
+/// A store on disk. Dropping it waits for the commits that were sent.
 pub struct SledStore {
     failure: Failure,
     open: Mutex<Option<Open>>,
     origin: Origin,
-    /// Which kinds of rows it takes.
+    /// Which kinds of rows the store accepts.
     takes: fn(Kind) -> bool,
 }
 
-/// What an open store holds on to; closing it lets go of all of it.
+/// Everything that an open store holds; closing releases all of it.
 struct Open {
     tree: ::sled::Db,
     requests: mpsc::Sender<Request>,
@@ -58,41 +57,41 @@ struct Open {
 }
 
 impl SledStore {
-    /// Opens or creates the store in `path`. Blocks: it reads the log's tail and syncs, and waits
-    /// for a predecessor that is just letting go.
+    /// Opens or creates the store in `path`. Blocks: it reads the end of the log, syncs, and waits for a predecessor
+    /// that is just closing.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         Self::open_as(path, Making::Allowed, None)
     }
 
-    /// As [`Self::open`], of a store that is there: none is made.
+    /// As [`Self::open`], but fails if there is no store.
     pub fn existing(path: &Path) -> Result<Self, OpenError> {
         Self::open_as(path, Making::Refused, None)
     }
 
-    /// As [`Self::open`], as one of the stores of `pair` unless it is of another already.
+    /// As [`Self::open`], as one of the stores of `pair` unless it already belongs to another.
     pub(in crate::store) fn paired(path: &Path, pair: [u8; 16]) -> Result<Self, OpenError> {
         Self::open_as(path, Making::Allowed, Some(pair))
     }
 
     fn open_as(path: &Path, making: Making, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
-        open::place(path, making)?;
+        open::ensure(path, making)?;
         let lock = patiently(|| lock(path))?;
         Self::open_held(path, lock, pair)
     }
 
-    /// As it was when it was opened.
+    /// The store's origin at the time of its opening.
     pub(in crate::store) fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Taking rows of no other kinds.
+    /// Accepts only rows of the kinds that `takes` accepts.
     pub(in crate::store) fn taking(self, takes: fn(Kind) -> bool) -> Self {
         let mut this = self;
         this.takes = takes;
         this
     }
 
-    /// As [`Self::open`], with the lock of a directory that is there.
+    /// As [`Self::open`], with the lock of an existing directory.
     fn open_held(path: &Path, lock: File, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
         let io = |error| OpenError::Io {
             path: path.to_owned(),
@@ -109,8 +108,8 @@ impl SledStore {
         Self::start(lock, tree, disk, prepared.origin).map_err(io)
     }
 
-    /// An operator's word that the store in `path` is what it should be although a sync failed;
-    /// `false` if nobody doubts it. Fails while a process has it open.
+    /// Records the operator's decision that the store in `path` is complete although a sync failed; `false` if it is
+    /// not in doubt. Fails while a process has it open.
     pub fn trust(path: &Path) -> Result<bool, OpenError> {
         let _lock = lock(path)?;
         disk::trust(path).map_err(|error| OpenError::Io {
@@ -211,7 +210,7 @@ impl Store for SledStore {
         if let Some(thread) = self.stop() {
             let joined = tokio::task::spawn_blocking(move || thread.join()).await;
             if !matches!(joined, Ok(Ok(()))) {
-                tracing::error!("the store's committer did not end in order");
+                tracing::error!("the store's committer ended with a panic");
             }
         }
     }
@@ -222,12 +221,12 @@ impl Drop for SledStore {
         if let Some(thread) = self.stop()
             && thread.join().is_err()
         {
-            tracing::error!("the store's committer did not end in order");
+            tracing::error!("the store's committer ended with a panic");
         }
     }
 }
 
-/// The first failure, after which nothing is answered any more.
+/// The first failure; after it the store answers nothing more.
 #[derive(Clone, Default)]
 struct Failure(Arc<OnceLock<String>>);
 

@@ -1,4 +1,4 @@
-//! Opening a directory as a store, and what may be wrong with it.
+//! Opens a directory as a store and detects what is wrong with it.
 
 use std::{
     fs::{File, TryLockError},
@@ -11,10 +11,10 @@ use std::{
 use super::{OWN, disk, flat, guard::guarded};
 use crate::store::{FORMAT, Key, OLDER};
 
-/// sled's default is a gigabyte.
+/// The size of sled's cache; sled's default is a gigabyte.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// How often, and how far apart, a held directory is tried.
+/// The tries to lock a directory in use; the pause between them is below.
 const LOCK_ATTEMPTS: usize = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
@@ -34,19 +34,19 @@ pub enum OpenError {
         }
     )]
     Format { path: PathBuf, found: u8 },
-    /// Rows that were acknowledged may be gone, although the store looks whole.
+    /// Acknowledged rows may be lost, although the store looks complete.
     #[error(
-        "the store in {path} is in doubt ({why}): look after its disk, then say `intentd journal trust`"
+        "the store in {path} is in doubt ({why}): check its disk, then run `intentd journal trust`"
     )]
     InDoubt { path: PathBuf, why: String },
-    /// Who reads the rows learns what is secret, and who opens the lock keeps the daemon from starting.
+    /// Other users can read the rows, which contain secrets, or take the lock and keep the daemon from starting.
     #[error(
-        "{path} is open to other users (mode {mode:o}): close it (`chmod 700 {path}`), and ask who has been there"
+        "{path} is open to other users (mode {mode:o}): run `chmod 700 {path}`, and check who had access"
     )]
     Loose { path: PathBuf, mode: u32 },
-    #[error("there is no store in {0}: `intentd serve` makes one")]
+    #[error("there is no store in {0}: `intentd serve` creates one")]
     Missing(PathBuf),
-    /// What was signed would not be known.
+    /// With one store alone the daemon does not know what was signed.
     #[error(
         "the store in {store} and the journal in {journal} do not belong together, or one of them is gone: put back what was there, look at DATA_DIR and JOURNAL_DIR, and never start one without the other"
     )]
@@ -56,7 +56,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Somebody holds the directory: our lock, or sled's own.
+    /// Whether another process holds the directory: by our lock, or by sled's.
     pub fn is_held(&self) -> bool {
         match self {
             Self::Locked(_) => true,
@@ -66,17 +66,17 @@ impl OpenError {
     }
 }
 
-/// Whether a store that is not there is made.
+/// Whether a missing store is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Making {
     Allowed,
     Refused,
 }
 
-/// The directory `path`, which must be its owner's alone: made where it is not there and that is
-/// allowed, refused where others may look into it.
+/// Checks the directory `path`, which must be accessible to its owner only; creates a missing one if `making` allows
+/// it.
 pub fn home(path: &Path, making: Making) -> Result<(), OpenError> {
-    place(path, making)?;
+    ensure(path, making)?;
     let loose = disk::looseness(path).map_err(|error| OpenError::Io {
         path: path.to_owned(),
         error,
@@ -90,8 +90,8 @@ pub fn home(path: &Path, making: Making) -> Result<(), OpenError> {
     }
 }
 
-/// The directory `path`: made where it is not there and that is allowed.
-pub(super) fn place(path: &Path, making: Making) -> Result<(), OpenError> {
+/// Checks that `path` is a directory; creates a missing one if `making` allows it.
+pub(super) fn ensure(path: &Path, making: Making) -> Result<(), OpenError> {
     match making {
         Making::Refused if path.is_dir() => Ok(()),
         Making::Refused => Err(OpenError::Missing(path.to_owned())),
@@ -102,7 +102,7 @@ pub(super) fn place(path: &Path, making: Making) -> Result<(), OpenError> {
     }
 }
 
-/// Tries again for a second while somebody holds the directory.
+/// Retries for a second while another process holds the directory.
 pub(super) fn patiently<T>(attempt: impl Fn() -> Result<T, OpenError>) -> Result<T, OpenError> {
     for _ in 0..LOCK_ATTEMPTS {
         match attempt() {
@@ -116,7 +116,7 @@ pub(super) fn patiently<T>(attempt: impl Fn() -> Result<T, OpenError>) -> Result
     attempt()
 }
 
-/// A lock of our own: sled's answers with a text only.
+/// Takes a lock of our own, because sled reports its lock only as a text.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let io = |error| OpenError::Io {
         path: path.to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
         .open(path.join("lock"));
     let file = file.map_err(io)?;
     match file.try_lock() {
-        // The directory may have been replaced while it was being opened.
+        // The directory may have been replaced during the open.
         Ok(()) if is_at(&file, path).map_err(io)? => Ok(file),
         Ok(()) => Err(OpenError::Locked(path.to_owned())),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked(path.to_owned())),
@@ -139,7 +139,7 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Whether `file` is the lock that lies in `path` now.
+/// Whether `file` is the lock file that is in `path` now.
 pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let (held, named) = (file.metadata()?, std::fs::metadata(path.join("lock"))?);
     Ok((held.dev(), held.ino()) == (named.dev(), named.ino()))
@@ -156,7 +156,7 @@ pub(super) fn open_tree(path: &Path) -> Result<::sled::Db, OpenError> {
         })
     });
     opened.map_err(|why| match refused {
-        // sled reports a torn or missing piece of its own files as one of these.
+        // sled reports torn or missing pieces of its files as one of these.
         Some(error)
             if !matches!(
                 error.kind(),
@@ -175,24 +175,23 @@ pub(super) fn open_tree(path: &Path) -> Result<::sled::Db, OpenError> {
     })
 }
 
-/// What an opened tree says of itself.
+/// The state of an opened tree.
 pub(super) struct Prepared {
-    /// The last group's number.
+    /// The number of the last group of commits.
     pub(super) sequence: u64,
     pub(super) origin: Origin,
 }
 
-/// Which stores belong together, and whether one has been written to.
+/// Which stores belong together, and whether this one has rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The same in stores that belong together; `None` in one that stands alone.
+    /// The same in both stores of a pair; `None` in a single one.
     pub pair: Option<[u8; 16]>,
-    /// There are no rows.
+    /// Whether there are no rows.
     pub blank: bool,
 }
 
-/// Checks the layout and the witness. A tree that belongs to no pair is one of `pair` from now on, as
-/// soon as its log is synced.
+/// Checks the layout and the witness. A tree without a pair belongs to `pair` from now on, once its log is synced.
 pub(super) fn prepare(
     path: &Path,
     tree: &::sled::Db,

@@ -1,4 +1,4 @@
-//! Whole stores: made at once, or put in the place of another.
+//! Creates whole stores, and replaces a store by a rewritten one.
 
 use std::{
     fs::File,
@@ -12,21 +12,21 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::{
     Making, OpenError, SledStore,
     disk::{self, sync_names},
-    open::{lock, patiently, place as place_of},
+    open::{ensure, lock, patiently},
 };
 use crate::store::{
     Store, StoreError,
     walk::{copy, same},
 };
 
-/// Why a store is not replaced, or not made.
+/// Why a store is not created or replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the rewritten store is not what the old one is; nothing was changed")]
+    #[error("the rewritten store differs from the old one; nothing was changed")]
     Different,
     #[error("there is something in {0} already")]
     Taken(PathBuf),
@@ -34,7 +34,7 @@ pub enum ReplaceError {
     Io { path: PathBuf, error: io::Error },
 }
 
-/// `path` with an ending: where a store is prepared, on the same file system.
+/// `path` with an ending: the place where a store is prepared, on the same file system.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
@@ -47,30 +47,30 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> ReplaceError {
 }
 
 impl SledStore {
-    /// Rewrites the store in `path` into a fresh directory and puts that in its place in one step;
-    /// how many rows it has. A crash leaves the old store or the new one in `path`, and perhaps the
-    /// other in `path` + `.compacting`, which the next call removes. Fails while a process has it open.
+    /// Rewrites the store in `path` into a fresh directory and swaps the two in one step; returns the number of rows.
+    /// A crash leaves the old store or the new one in `path`, and perhaps the other in `path` + `.compacting`, which
+    /// the next call removes. Fails while a process has the store open.
     pub async fn compact(path: &Path) -> Result<u64, ReplaceError> {
-        place_of(path, Making::Refused)?;
+        ensure(path, Making::Refused)?;
         let held = patiently(|| lock(path))?;
         let fresh = beside(path, ".compacting");
         clear(&fresh)?;
         let shared = held.try_clone().map_err(io_at(path))?;
         let old = Self::open_held(path, shared, None)?;
         let written = rewrite(&old, &fresh).await;
-        // Before the directories change names: sled writes to a name when it ends.
+        // Before the directories are renamed, because sled writes by path when it ends.
         old.close().await;
         drop(old);
         let count = written?;
         exchange(&fresh, path)?;
-        // The old one by now, and ours.
+        // The old store is there now, and we hold its lock.
         remove(&fresh)?;
         drop(held);
         Ok(count)
     }
 
-    /// Makes a store of `pair` in `path`, where nothing may be, with what `fill` puts into it: after an
-    /// error or a crash nothing is there.
+    /// Creates a store of `pair` in `path`, which must be empty, with the rows that `fill` writes. After an error or
+    /// a crash `path` is empty.
     pub(in crate::store) async fn create<T, E: From<ReplaceError>>(
         path: &Path,
         pair: [u8; 16],
@@ -86,7 +86,7 @@ impl SledStore {
         store.close().await;
         drop(store);
         let placed = filled.and_then(|made| {
-            place(&fresh, path)?;
+            publish(&fresh, path)?;
             Ok(made)
         });
         if placed.is_err() {
@@ -95,13 +95,13 @@ impl SledStore {
         placed
     }
 
-    /// Removes a store that nobody has open.
+    /// Removes a store that no process has open.
     pub(in crate::store) fn remove(path: &Path) -> Result<(), ReplaceError> {
         clear(path)
     }
 }
 
-/// Copies `old` to a new store in `fresh` and looks whether it is the same.
+/// Copies `old` to a new store in `fresh` and checks that they are equal.
 async fn rewrite(old: &SledStore, fresh: &Path) -> Result<u64, ReplaceError> {
     let new = match old.origin().pair {
         Some(pair) => SledStore::paired(fresh, pair)?,
@@ -125,8 +125,8 @@ fn exchange(fresh: &Path, path: &Path) -> Result<(), ReplaceError> {
     renamed(fresh, path, RenameFlags::EXCHANGE)
 }
 
-/// Gives a finished store its name.
-fn place(fresh: &Path, path: &Path) -> Result<(), ReplaceError> {
+/// Renames a finished store to its final name.
+fn publish(fresh: &Path, path: &Path) -> Result<(), ReplaceError> {
     settle(fresh)?;
     renamed(fresh, path, RenameFlags::NOREPLACE)
 }
@@ -151,7 +151,7 @@ fn settle(path: &Path) -> Result<(), ReplaceError> {
         .map_err(io_at(path))
 }
 
-/// Removes what an earlier try left; not what somebody is working on.
+/// Removes the remains of an earlier try, unless a process is using them.
 fn clear(path: &Path) -> Result<(), ReplaceError> {
     if !path.exists() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Part of a kind's rows, from either end.
+//! Reads part of a kind's rows, from either end.
 
 use std::ops::Bound;
 
@@ -48,7 +48,7 @@ fn take(
     rows.map(|row| row.map(named)).collect()
 }
 
-/// The least key above all that start with `prefix`; `None` when there is none.
+/// The least key above all keys with `prefix`; `None` when there is none.
 fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let at = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut next = prefix[..=at].to_vec();

@@ -9,9 +9,9 @@ use crate::store::{Expect, FORMAT, OLDER, fixtures, walk::same};
 
 const KIND: Kind = Kind(200);
 const PAIR: [u8; 16] = [7; 16];
-/// Tells the test binary to play a store whose disk is full, in this directory.
+/// Makes the test binary run a store on a full disk in this directory.
 const FULL: &str = "INTENTD_TEST_FULL_DISK";
-/// Tells the test binary to play a store that lacks descriptors, in this directory.
+/// Makes the test binary run a store without free descriptors in this directory.
 const LACKING: &str = "INTENTD_TEST_NO_DESCRIPTOR";
 
 fn key(n: u32) -> Key {
@@ -42,16 +42,16 @@ fn open_error(path: &Path) -> OpenError {
 
 #[tokio::test]
 async fn rows_outlive_the_store() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for n in 0..5 {
-        let store = SledStore::open(place.path()).unwrap();
+        let store = SledStore::open(directory.path()).unwrap();
         for old in 0..n {
             assert_eq!(store.read(&key(old)).await, Ok(Some(value(old))));
         }
         store.commit(put(n)).await.unwrap();
         if n % 2 == 0 {
             store.close().await;
-            let again = SledStore::open(place.path());
+            let again = SledStore::open(directory.path());
             assert!(again.is_ok(), "closing lets go of the directory");
         }
     }
@@ -59,30 +59,32 @@ async fn rows_outlive_the_store() {
 
 #[tokio::test]
 async fn a_commit_that_nobody_waits_for_is_finished_on_the_way_out() {
-    let place = tempfile::tempdir().unwrap();
-    let store = SledStore::open(place.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let store = SledStore::open(directory.path()).unwrap();
     for n in 0..50 {
         let mut commit = Box::pin(store.commit(put(n)));
         assert!(futures::poll!(&mut commit).is_pending());
     }
     drop(store);
-    let store = SledStore::open(place.path()).unwrap();
+    let store = SledStore::open(directory.path()).unwrap();
     assert_eq!(store.read(&key(49)).await, Ok(Some(value(49))));
 }
 
 #[tokio::test]
 async fn a_directory_in_use_is_refused() {
-    let place = tempfile::tempdir().unwrap();
-    let store = SledStore::open(place.path()).unwrap();
-    assert!(matches!(open_error(place.path()), OpenError::Locked(path) if path == place.path()));
+    let directory = tempfile::tempdir().unwrap();
+    let store = SledStore::open(directory.path()).unwrap();
+    assert!(
+        matches!(open_error(directory.path()), OpenError::Locked(path) if path == directory.path())
+    );
     drop(store);
-    assert!(SledStore::open(place.path()).is_ok());
+    assert!(SledStore::open(directory.path()).is_ok());
 }
 
 #[tokio::test]
 async fn a_place_that_is_no_directory_is_refused() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("file");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
     std::fs::write(&file, "x").unwrap();
     assert!(matches!(open_error(&file), OpenError::Io { .. }));
     assert!(matches!(
@@ -105,12 +107,12 @@ async fn another_format_is_refused() {
             "`intentd store import` with this one into an empty DATA_DIR",
         ),
     ] {
-        let place = tempfile::tempdir().unwrap();
-        let store = SledStore::open(place.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let store = SledStore::open(directory.path()).unwrap();
         let other = Batch::new().put(Key::new(OWN, "format"), vec![format]);
         store.commit(other).await.unwrap();
         drop(store);
-        let error = open_error(place.path());
+        let error = open_error(directory.path());
         assert!(matches!(error, OpenError::Format { found, .. } if found == format));
         assert!(error.to_string().ends_with(whose), "{error}");
     }
@@ -118,15 +120,15 @@ async fn another_format_is_refused() {
 
 #[tokio::test]
 async fn a_log_that_lost_its_end_or_itself_is_damaged() {
-    let place = tempfile::tempdir().unwrap();
-    fill(place.path(), 30).await;
-    let log = place.path().join("db");
+    let directory = tempfile::tempdir().unwrap();
+    fill(directory.path(), 30).await;
+    let log = directory.path().join("db");
     let bytes = std::fs::read(&log).unwrap();
     let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     for cut in [used - 1, used / 2, 512, 0] {
         let copy = tempfile::tempdir().unwrap();
         for name in ["conf", "witness"] {
-            std::fs::copy(place.path().join(name), copy.path().join(name)).unwrap();
+            std::fs::copy(directory.path().join(name), copy.path().join(name)).unwrap();
         }
         std::fs::write(copy.path().join("db"), &bytes[..cut]).unwrap();
         let error = open_error(copy.path());
@@ -142,38 +144,38 @@ async fn a_log_that_lost_its_end_or_itself_is_damaged() {
     }
     std::fs::remove_file(&log).unwrap();
     assert!(matches!(
-        open_error(place.path()),
+        open_error(directory.path()),
         OpenError::Damaged { .. }
     ));
 }
 
 #[tokio::test]
 async fn a_flipped_bit_loses_nothing_in_silence() {
-    let place = tempfile::tempdir().unwrap();
-    fill(place.path(), 40).await;
-    flip_bits(place.path()).await;
-    // Opened once more, the log has been read into a snapshot.
-    SledStore::open(place.path()).unwrap().close().await;
-    flip_bits(place.path()).await;
+    let directory = tempfile::tempdir().unwrap();
+    fill(directory.path(), 40).await;
+    flip_bits(directory.path()).await;
+    // After a second open the log is in a snapshot.
+    SledStore::open(directory.path()).unwrap().close().await;
+    flip_bits(directory.path()).await;
 }
 
-async fn flip_bits(place: &Path) {
+async fn flip_bits(directory: &Path) {
     let (mut refused, mut kept_all) = (0, 0);
-    let names: Vec<_> = std::fs::read_dir(place)
+    let names: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap())
         .filter(|entry| entry.file_type().unwrap().is_file())
         .map(|entry| entry.file_name())
         .collect();
     for name in names {
-        let bytes = std::fs::read(place.join(&name)).unwrap();
+        let bytes = std::fs::read(directory.join(&name)).unwrap();
         let used = bytes
             .iter()
             .rposition(|byte| *byte != 0)
             .map_or(0, |last| last + 1);
         for at in (0..used).step_by((used / 40).max(1)) {
             let copy = tempfile::tempdir().unwrap();
-            for entry in std::fs::read_dir(place).unwrap().map(Result::unwrap) {
+            for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
                 if entry.file_type().unwrap().is_file() {
                     std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
                 }
@@ -202,13 +204,13 @@ async fn flip_bits(place: &Path) {
 
 #[tokio::test]
 async fn after_a_failed_sync_nothing_is_answered() {
-    let place = tempfile::tempdir().unwrap();
-    fill(place.path(), 1).await;
-    let lock = patiently(|| lock(place.path())).unwrap();
-    let tree = patiently(|| open_tree(place.path())).unwrap();
-    let prepared = prepare(place.path(), &tree, None).unwrap();
-    let mut disk = Disk::open(place.path(), prepared.sequence).unwrap();
-    // No device takes a sync here.
+    let directory = tempfile::tempdir().unwrap();
+    fill(directory.path(), 1).await;
+    let lock = patiently(|| lock(directory.path())).unwrap();
+    let tree = patiently(|| open_tree(directory.path())).unwrap();
+    let prepared = prepare(directory.path(), &tree, None).unwrap();
+    let mut disk = Disk::open(directory.path(), prepared.sequence).unwrap();
+    // This device refuses every sync.
     disk.log = File::open("/dev/null").unwrap();
     let store = SledStore::start(lock, tree, disk, prepared.origin).unwrap();
 
@@ -245,22 +247,22 @@ async fn after_a_failed_sync_nothing_is_answered() {
     store.close().await;
     drop(store);
     for _ in 0..2 {
-        let error = open_error(place.path());
+        let error = open_error(directory.path());
         assert!(matches!(error, OpenError::InDoubt { .. }), "{error}");
         assert!(error.to_string().contains("intentd journal trust"));
     }
-    assert!(SledStore::trust(place.path()).unwrap());
-    assert!(!SledStore::trust(place.path()).unwrap());
-    let store = SledStore::open(place.path()).unwrap();
+    assert!(SledStore::trust(directory.path()).unwrap());
+    assert!(!SledStore::trust(directory.path()).unwrap());
+    let store = SledStore::open(directory.path()).unwrap();
     assert_eq!(store.read(&key(0)).await, Ok(Some(value(0))));
-    let held = SledStore::trust(place.path());
+    let held = SledStore::trust(directory.path());
     assert!(matches!(held, Err(OpenError::Locked(_))));
 }
 
 #[test]
 fn every_directory_that_is_created_is_made_durable_in_its_parent() {
-    let place = tempfile::tempdir().unwrap();
-    let deep = place.path().join("a/b/c");
+    let directory = tempfile::tempdir().unwrap();
+    let deep = directory.path().join("a/b/c");
     let mut synced = Vec::new();
     let mut sync = |directory: &Path| {
         synced.push(directory.to_owned());
@@ -268,17 +270,17 @@ fn every_directory_that_is_created_is_made_durable_in_its_parent() {
     };
     disk::create(&deep, &mut sync).unwrap();
     disk::create(&deep, &mut sync).unwrap();
-    let expected = ["", "a", "a/b"].map(|name| place.path().join(name));
+    let expected = ["", "a", "a/b"].map(|name| directory.path().join(name));
     assert_eq!(
         synced,
         expected.map(|path| path.components().collect::<PathBuf>())
     );
     assert!(deep.is_dir());
-    let refused = disk::create(&place.path().join("x/y"), &mut |_: &Path| {
+    let refused = disk::create(&directory.path().join("x/y"), &mut |_: &Path| {
         Err(io::ErrorKind::Other.into())
     });
     assert!(refused.is_err());
-    assert!(!place.path().join("x/y").exists());
+    assert!(!directory.path().join("x/y").exists());
 }
 
 /// The child of the test below: commits until the file size limit stops it.
@@ -316,14 +318,14 @@ async fn full_disk_child() {
 
 #[tokio::test]
 async fn a_full_disk_ends_the_store_and_loses_nothing() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     // A file size limit stands for the full disk: writes fail with EFBIG.
     let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" --exact --nocapture \"$1\"";
     let child = Command::new("sh")
         .args(["-c", script])
         .arg(std::env::current_exe().unwrap())
         .arg("store::sled::tests::full_disk_child")
-        .env(FULL, place.path())
+        .env(FULL, directory.path())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
@@ -333,7 +335,7 @@ async fn a_full_disk_ends_the_store_and_loses_nothing() {
         .expect(&said);
     let count: u32 = line.split(' ').next().unwrap().parse().unwrap();
     assert!(count > 100, "{line}");
-    let store = SledStore::open(place.path()).unwrap();
+    let store = SledStore::open(directory.path()).unwrap();
     for n in 0..count {
         assert_eq!(
             store.read(&key(n)).await,
@@ -358,7 +360,7 @@ fn files_allowed(soft: u64) -> u64 {
     before.current.unwrap()
 }
 
-/// The child of the test below: commits while it has no descriptor left.
+/// The child of the test below: commits while it has no free descriptor.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(
     clippy::disallowed_methods,
@@ -388,19 +390,19 @@ async fn no_descriptor_child() {
 
 #[tokio::test]
 async fn a_lack_of_descriptors_is_waited_out_and_no_doubt() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
             "--nocapture",
             "store::sled::tests::no_descriptor_child",
         ])
-        .env(LACKING, place.path())
+        .env(LACKING, directory.path())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(said.contains("went on"), "{said}");
-    let store = SledStore::open(place.path()).unwrap();
+    let store = SledStore::open(directory.path()).unwrap();
     for n in 0..3 {
         assert_eq!(store.read(&key(n)).await, Ok(Some(value(n))));
     }
@@ -421,17 +423,17 @@ fn modes(directory: &Path) -> Vec<(PathBuf, u32)> {
 
 #[tokio::test]
 async fn only_its_owner_may_open_a_store() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("deep/store");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("deep/store");
     fill(&path, 2).await;
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&path, open).unwrap();
     fill(&path, 0).await;
-    for (path, mode) in modes(&place.path().join("deep")) {
+    for (path, mode) in modes(&directory.path().join("deep")) {
         let wanted = if path.is_dir() { 0o700 } else { 0o600 };
         assert_eq!(mode, wanted, "{path:?}");
     }
-    let data = place.path().join("deep");
+    let data = directory.path().join("deep");
     for loose in [0o750, 0o701, 0o770, 0o704, 0o1777] {
         std::fs::set_permissions(&data, std::fs::Permissions::from_mode(loose)).unwrap();
         let error = home(&data, Making::Allowed).unwrap_err();
@@ -444,8 +446,8 @@ async fn only_its_owner_may_open_a_store() {
 
 #[tokio::test]
 async fn a_store_that_is_not_there_is_not_made_unless_it_may_be() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("store");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
     let missing = SledStore::existing(&path).err().unwrap();
     assert!(matches!(missing, OpenError::Missing(_)), "{missing}");
     assert!(!path.exists());
@@ -453,7 +455,7 @@ async fn a_store_that_is_not_there_is_not_made_unless_it_may_be() {
     assert!(SledStore::existing(&path).is_ok());
 }
 
-/// Opens the store in `path` and looks whether it has exactly the fixture's rows.
+/// Opens the store in `path` and checks that it has exactly the fixture's rows.
 async fn holds_the_scene(path: &Path) -> bool {
     let wanted = crate::store::memory::MemoryStore::new();
     fixtures::fill(&wanted, fixtures::rows()).await;
@@ -467,7 +469,7 @@ async fn scene_in(path: &Path) {
     let store = SledStore::open(path).unwrap();
     fixtures::fill(&store, fixtures::rows()).await;
     for n in 0..50 {
-        // What goes again, so that there is something to leave out.
+        // Deleted again, so that the copy has something to leave out.
         store.commit(put(n)).await.unwrap();
         store.commit(Batch::new().delete(key(n))).await.unwrap();
     }
@@ -485,13 +487,13 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn a_compacted_store_has_the_same_rows_in_a_fresh_directory() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("store");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
     scene_in(&path).await;
     for _ in 0..2 {
         assert_eq!(SledStore::compact(&path).await.unwrap(), fixtures::count());
         assert!(holds_the_scene(&path).await);
-        assert_eq!(names(place.path()), ["store"]);
+        assert_eq!(names(directory.path()), ["store"]);
     }
     let store = SledStore::open(&path).unwrap();
     assert_eq!(store.commit(put(1)).await, Ok(Outcome::APPLIED));
@@ -504,29 +506,29 @@ async fn a_compacted_store_has_the_same_rows_in_a_fresh_directory() {
 
 #[tokio::test]
 async fn a_compaction_that_was_cut_off_leaves_the_store_and_the_next_one_tidies_up() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (path, fresh) = (
-        place.path().join("store"),
-        place.path().join("store.compacting"),
+        directory.path().join("store"),
+        directory.path().join("store.compacting"),
     );
     scene_in(&path).await;
-    // Cut off while the fresh one was written: half of it lies there.
+    // Interrupted while the fresh store was written: half of it exists.
     std::fs::create_dir(&fresh).unwrap();
     std::fs::write(fresh.join("db"), "half").unwrap();
     assert!(holds_the_scene(&path).await);
     assert_eq!(SledStore::compact(&path).await.unwrap(), fixtures::count());
-    assert_eq!(names(place.path()), ["store"]);
-    // Cut off behind the swap: the old one lies there.
+    assert_eq!(names(directory.path()), ["store"]);
+    // Interrupted after the swap: the old store exists.
     fill(&fresh, 3).await;
     assert!(holds_the_scene(&path).await);
     assert_eq!(SledStore::compact(&path).await.unwrap(), fixtures::count());
-    assert_eq!(names(place.path()), ["store"]);
+    assert_eq!(names(directory.path()), ["store"]);
 }
 
 #[tokio::test]
 async fn a_damaged_store_is_not_compacted() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("store");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
     scene_in(&path).await;
     let log = path.join("db");
     let bytes = std::fs::read(&log).unwrap();
@@ -537,29 +539,29 @@ async fn a_damaged_store_is_not_compacted() {
         refused,
         Err(ReplaceError::Open(OpenError::Damaged { .. }))
     ));
-    assert_eq!(names(place.path()), ["store"]);
+    assert_eq!(names(directory.path()), ["store"]);
     assert!(matches!(open_error(&path), OpenError::Damaged { .. }));
 }
 
 #[tokio::test]
 async fn a_store_is_created_whole_or_not_at_all() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("data/store");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data/store");
     let failed = SledStore::create(&path, PAIR, async |store: &Arc<SledStore>| {
         fixtures::fill(&**store, fixtures::rows()).await;
         Err::<(), _>(ReplaceError::Different)
     });
     assert!(matches!(failed.await, Err(ReplaceError::Different)));
-    assert_eq!(names(&place.path().join("data")), [""; 0]);
+    assert_eq!(names(&directory.path().join("data")), [""; 0]);
     // An earlier try was killed.
-    fill(&place.path().join("data/store.importing"), 3).await;
+    fill(&directory.path().join("data/store.importing"), 3).await;
     let made = SledStore::create(&path, PAIR, async |store: &Arc<SledStore>| {
         fixtures::fill(&**store, fixtures::rows()).await;
         Ok::<_, ReplaceError>(())
     });
     made.await.unwrap();
     assert!(holds_the_scene(&path).await);
-    assert_eq!(names(&place.path().join("data")), ["store"]);
+    assert_eq!(names(&directory.path().join("data")), ["store"]);
     let again = SledStore::create(&path, PAIR, async |_: &Arc<SledStore>| {
         Ok::<_, ReplaceError>(())
     });
@@ -569,11 +571,11 @@ async fn a_store_is_created_whole_or_not_at_all() {
 
 #[tokio::test]
 async fn a_lock_of_a_directory_that_was_replaced_meanwhile_is_none() {
-    let place = tempfile::tempdir().unwrap();
-    let held = lock(place.path()).unwrap();
-    std::fs::rename(place.path().join("lock"), place.path().join("gone")).unwrap();
-    assert!(!open::is_at(&held, place.path()).unwrap_or(false));
-    let other = lock(place.path()).unwrap();
-    assert!(open::is_at(&other, place.path()).unwrap());
-    assert!(!open::is_at(&held, place.path()).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let held = lock(directory.path()).unwrap();
+    std::fs::rename(directory.path().join("lock"), directory.path().join("gone")).unwrap();
+    assert!(!open::is_at(&held, directory.path()).unwrap_or(false));
+    let other = lock(directory.path()).unwrap();
+    assert!(open::is_at(&other, directory.path()).unwrap());
+    assert!(!open::is_at(&held, directory.path()).unwrap());
 }

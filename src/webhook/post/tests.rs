@@ -13,7 +13,7 @@ use super::*;
 
 const NOW: u64 = 1_700_000_000_000;
 
-/// A receiver that does this to every connection, and how many there were.
+/// A receiver with one behaviour for every connection, and the number of connections.
 struct Receiver {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -40,7 +40,7 @@ where
     }
 }
 
-fn letter(url: &str) -> DeliveryRequest {
+fn delivery_request(url: &str) -> DeliveryRequest {
     let mut headers = HeaderMap::new();
     headers.insert("x-event-id", HeaderValue::from_static("7"));
     DeliveryRequest {
@@ -50,7 +50,7 @@ fn letter(url: &str) -> DeliveryRequest {
     }
 }
 
-/// Reads requests of 2 body bytes and says `answer` to each.
+/// Reads requests with bodies of 2 bytes and answers each with `answer`.
 async fn say(mut stream: TcpStream, answer: &[u8]) {
     let mut read = Vec::new();
     while let Ok(count @ 1..) = stream.read_buf(&mut read).await {
@@ -63,9 +63,9 @@ async fn say(mut stream: TcpStream, answer: &[u8]) {
 }
 
 async fn sent(receiver: &Receiver) -> Reply {
-    let courier = HttpSender::new(Reach::Anywhere).unwrap();
+    let sender = HttpSender::new(Reach::Anywhere).unwrap();
     let url = format!("http://{}/hook", receiver.address);
-    courier.send(letter(&url), NOW).await
+    sender.send(delivery_request(&url), NOW).await
 }
 
 #[tokio::test]
@@ -74,10 +74,10 @@ async fn a_status_is_the_answer_and_the_connection_is_used_again() {
         say(stream, b"HTTP/1.1 204 No Content\r\n\r\n").await;
     });
     let fine = fine.await;
-    let courier = HttpSender::new(Reach::Anywhere).unwrap();
+    let sender = HttpSender::new(Reach::Anywhere).unwrap();
     let url = format!("http://{}/hook", fine.address);
     for _ in 0..3 {
-        let reply = courier.send(letter(&url), NOW).await;
+        let reply = sender.send(delivery_request(&url), NOW).await;
         assert_eq!(reply, Reply::Status(204, None));
     }
     assert_eq!(fine.connections.load(Ordering::Relaxed), 1);
@@ -120,7 +120,7 @@ async fn an_answer_counts_however_its_body_ends() {
         let _request = stream.read(&mut some).await;
         let head = b"HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n";
         let _cut = stream.write_all(head).await;
-        // Until we are cut off.
+        // Until the peer cuts the connection.
         while stream.write_all(&[b'a'; 65_536]).await.is_ok() {}
     });
     assert_eq!(sent(&huge.await).await, Reply::Status(200, None));
@@ -142,9 +142,9 @@ async fn no_answer_is_a_failure_that_names_no_url() {
     drop(silent);
     let rubbish = receiver(async |stream| say(stream, b"\0\0\0 hello\r\n\r\n").await).await;
     for address in [reset.address, dead, rubbish.address] {
-        let courier = HttpSender::new(Reach::Anywhere).unwrap();
+        let sender = HttpSender::new(Reach::Anywhere).unwrap();
         let url = format!("http://{address}/s3cret?token=s3cret");
-        let reply = courier.send(letter(&url), NOW).await;
+        let reply = sender.send(delivery_request(&url), NOW).await;
         let Reply::Failed(why) = reply else {
             panic!("{reply:?}");
         };
@@ -164,7 +164,7 @@ async fn who_hangs_is_left_after_ten_seconds() {
     assert_eq!(before.elapsed().as_secs(), 10);
 }
 
-/// Names that lead to these addresses, one list after the other.
+/// Resolves names to these lists of addresses, one after the other.
 struct Scripted(Mutex<Vec<Vec<SocketAddr>>>);
 
 impl Scripted {
@@ -192,9 +192,9 @@ async fn a_name_that_leads_inside_is_not_called() {
         &["169.254.169.254:80"],
     ] {
         let names = Scripted::new(&[list]);
-        let courier = HttpSender::resolving(Reach::Public, names).unwrap();
+        let sender = HttpSender::resolving(Reach::Public, names).unwrap();
         let url = format!("https://hooks.example:{}/", inside.address.port());
-        let Reply::Failed(why) = courier.send(letter(&url), NOW).await else {
+        let Reply::Failed(why) = sender.send(delivery_request(&url), NOW).await else {
             panic!("it was called");
         };
         assert!(why.ends_with("is not a public address"), "{why}");
@@ -220,14 +220,14 @@ async fn a_name_is_judged_each_time_it_is_looked_up() {
 #[tokio::test]
 async fn addresses_in_urls_are_judged_without_a_lookup() {
     let inside = receiver(async |stream| drop(stream)).await;
-    let courier = HttpSender::new(Reach::Public).unwrap();
+    let sender = HttpSender::new(Reach::Public).unwrap();
     for url in [
         format!("https://{}/", inside.address),
         format!("http://{}/", inside.address),
         format!("https://[::ffff:127.0.0.1]:{}/", inside.address.port()),
         format!("https://2130706433:{}/", inside.address.port()),
     ] {
-        let reply = courier.send(letter(&url), NOW).await;
+        let reply = sender.send(delivery_request(&url), NOW).await;
         assert!(matches!(reply, Reply::Barred(_)), "{url}: {reply:?}");
     }
     assert_eq!(inside.connections.load(Ordering::Relaxed), 0);

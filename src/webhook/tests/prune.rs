@@ -1,4 +1,4 @@
-//! What is forgotten, and what never is.
+//! What pruning deletes, and what it never deletes.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -28,7 +28,7 @@ use crate::{
 const DAY: u64 = 24 * 60 * 60 * 1_000;
 const NOW: u64 = 100 * DAY;
 
-/// Events of these days, by number, all of `app`.
+/// A store with events of these days, by number, all of `app`.
 async fn store(days: &[u64], mark: u64) -> Arc<dyn Store> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     for day in days {
@@ -77,7 +77,7 @@ async fn events_of_thirty_days_stay_and_so_does_the_newest() {
     assert_eq!((count.events, left), (2, vec![3, 4]));
     let all = store(&[1, 2, 3], 3).await;
     assert_eq!(pruned(&all).await.1, [3]);
-    // Numbers go on.
+    // The numbering continues.
     let next = Batch::new().append(rows::EVENT, vec![1]);
     let outcome = all.commit(next).await.unwrap();
     assert_eq!(outcome, crate::store::Outcome::Applied { number: Some(4) });
@@ -87,7 +87,7 @@ async fn events_of_thirty_days_stay_and_so_does_the_newest() {
 async fn what_a_follower_or_a_delivery_needs_stays() {
     let behind = store(&[1, 2, 3, 4], 2).await;
     assert_eq!(pruned(&behind).await.1, [3, 4]);
-    // Who is not known to follow holds nothing.
+    // An unknown follower keeps no events.
     let other = Batch::new().put(rows::mark::key("other"), rows::mark::encode(0));
     put(&behind, other).await;
     put(
@@ -108,7 +108,7 @@ async fn what_a_follower_or_a_delivery_needs_stays() {
     assert_eq!(pruned(&led).await.1, [1, 2, 4]);
 }
 
-/// One request a day, with one change of its status.
+/// Makes one request per day, with one change of its status.
 async fn day(requests: &Requests, number: u8) -> B256 {
     let mut request = fixtures::request(number);
     request.created_at = u64::from(number) * DAY;
@@ -123,7 +123,7 @@ async fn day(requests: &Requests, number: u8) -> B256 {
     request.id
 }
 
-/// Everything that a daemon keeps in its store while 31 days pass, webhooks and listing too.
+/// All rows of a daemon's store while 31 days pass, with webhooks and listing.
 #[tokio::test]
 async fn after_thirty_one_days_the_first_day_is_forgotten() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());

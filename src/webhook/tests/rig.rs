@@ -1,4 +1,4 @@
-//! A worker over memory and a script.
+//! A worker over a store in memory and a scripted receiver.
 
 use std::{
     collections::HashMap,
@@ -59,7 +59,7 @@ pub struct Call {
     pub body: String,
 }
 
-/// How long (milliseconds) until which reply, for a call with so many to the same host before it.
+/// How many milliseconds a call takes and its reply; the number is that of earlier calls to the host.
 type Script = Box<dyn Fn(&Call, usize) -> (u64, Reply) + Send + Sync>;
 
 pub struct Network {
@@ -71,20 +71,20 @@ pub struct Network {
 
 #[async_trait]
 impl Post for Network {
-    async fn send(&self, letter: DeliveryRequest, now: u64) -> Reply {
-        let header = |name: &str| letter.headers[name].to_str().unwrap().to_owned();
+    async fn send(&self, delivery_request: DeliveryRequest, now: u64) -> Reply {
+        let header = |name: &str| delivery_request.headers[name].to_str().unwrap().to_owned();
         let call = Call {
             at: u64::try_from(self.start.elapsed().as_millis()).unwrap(),
             now,
-            host: letter.url.host_str().unwrap().to_owned(),
+            host: delivery_request.url.host_str().unwrap().to_owned(),
             id: header("x-event-id").parse().unwrap(),
             timestamp: header(sign::TIMESTAMP).parse().unwrap(),
             signature: header(sign::SIGNATURE),
-            given_up: letter
+            given_up: delivery_request
                 .headers
                 .get(GIVEN_UP)
                 .map(|number| number.to_str().unwrap().parse().unwrap()),
-            body: String::from_utf8(letter.body.to_vec()).unwrap(),
+            body: String::from_utf8(delivery_request.body.to_vec()).unwrap(),
         };
         let before = {
             let mut before = self.before.lock().unwrap();
@@ -218,7 +218,7 @@ impl Rig {
         self.integrators.change(label, change).await.unwrap();
     }
 
-    /// So many new requests of `label` are paid for; none has a key without one.
+    /// Pays `count` new requests of `label`; an empty label means no key.
     pub async fn happen(&self, label: &str, count: u64) {
         for _ in 0..count {
             let number = self.happened.fetch_add(1, Ordering::Relaxed) + 1;
@@ -249,7 +249,7 @@ impl Rig {
         enough.unwrap().clone()
     }
 
-    /// Those to one host, once they are `count`.
+    /// The calls to one host, once there are `count`.
     pub async fn calls_of(&self, host: &str, count: usize) -> Vec<Call> {
         let of = |calls: &Vec<Call>| -> Vec<Call> {
             let to = calls.iter().filter(|call| call.host == host);
@@ -270,7 +270,7 @@ impl Rig {
         }
     }
 
-    /// Nothing is owed any more.
+    /// Waits until nothing is owed.
     pub async fn settled(&self) {
         while self.rows(DELIVERY).await > 0 {
             // Time is paused.

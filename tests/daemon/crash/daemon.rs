@@ -140,9 +140,9 @@ impl Asked {
 }
 
 /// What a kill left: the journal and the store still belong together, and neither has a defect.
-async fn whole(directory: &Path) {
-    let places = Directories::new(directory.join("data"), None);
-    let both = Pair::open(&places, Making::Refused).unwrap();
+async fn is_intact(directory: &Path) {
+    let directories = Directories::new(directory.join("data"), None);
+    let both = Pair::open(&directories, Making::Refused).unwrap();
     let report = check::check(&both).await.unwrap();
     assert_eq!(report.defects, 0, "{report}");
     both.close().await;
@@ -184,7 +184,7 @@ async fn what_a_killed_daemon_said_stands_and_nothing_else_is_ever_said() {
             answered + some,
             cut + u64::from(some < claims.len() * TIMES),
         );
-        whole(directory.path()).await;
+        is_intact(directory.path()).await;
         daemon = Asked::start(&setup, directory.path()).await;
         daemon.check(&claims, &mut ledger).await;
         all.extend(claims);

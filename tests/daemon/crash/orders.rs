@@ -2,8 +2,8 @@
 //! same directory. Every deposit is filled once or given back once, every acknowledged quote is
 //! known, and the solver's balances add up to the last wei.
 
-mod books;
 mod deal;
+mod ledger;
 mod moment;
 
 use std::{
@@ -219,8 +219,8 @@ impl Fixture {
 
     /// What the store holds once everything is over.
     async fn check_rows(&self) {
-        let places = Directories::new(self.directory.path().join("data"), None);
-        let store = Pair::open(&places, Making::Refused).unwrap();
+        let directories = Directories::new(self.directory.path().join("data"), None);
+        let store = Pair::open(&directories, Making::Refused).unwrap();
         let report = check::check(&store).await.unwrap();
         assert_eq!(report.defects, 0, "{report}");
         let scan = async |kind| {
@@ -321,7 +321,7 @@ async fn mine(world: Arc<Devnet>) {
 async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_daemon_dies() {
     let dice = Dice::new();
     let mut fixture = Fixture::start().await;
-    let books = books::Books::open(&fixture.world).await;
+    let ledger = ledger::Ledger::open(&fixture.world).await;
     let mut background = JoinSet::new();
     background.spawn(mine(fixture.world.clone()));
     let rounds = usize::try_from(crashes()).unwrap();
@@ -335,7 +335,7 @@ async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_da
     fixture.finish().await;
     background.shutdown().await;
     fixture.check_rows().await;
-    books.balance(&fixture.world, &fixture.deals).await;
+    ledger.balance(&fixture.world, &fixture.deals).await;
     let paid = fixture
         .deals
         .iter()

@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::support::daemon::Setup;
 
-/// See the module. It ends when it is dropped.
+/// The daemon as a process that can be killed. It ends when it is dropped.
 pub struct Victim {
     child: Child,
     lines: Option<Lines<BufReader<ChildStderr>>>,

@@ -271,7 +271,7 @@ async fn finish(place: &Path, url: &str, heard: &Heard) {
     let events = {
         let store: Arc<dyn Store> = Arc::new(SledStore::open(place).unwrap());
         let requests = Requests::open(store.clone()).await.unwrap();
-        let newest = *requests.told().borrow();
+        let newest = *requests.newest_event().borrow();
         store.close().await;
         newest
     };

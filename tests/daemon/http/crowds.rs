@@ -6,7 +6,7 @@ use hyper::Request;
 use intentd::http::{
     Each, Limits,
     forwarded::{ForwardedHeader, Proxies},
-    limit::Allowance,
+    limit::Quota,
 };
 use tokio::io::AsyncReadExt;
 
@@ -31,7 +31,7 @@ fn here() -> Proxies {
     Proxies {
         networks: vec!["127.0.0.0/8".parse().unwrap()],
         hops: usize::MAX,
-        told: ForwardedHeader::XForwardedFor,
+        header: ForwardedHeader::XForwardedFor,
     }
 }
 
@@ -122,7 +122,7 @@ async fn an_address_takes_its_share_of_the_sockets() {
 
 #[tokio::test]
 async fn what_an_address_says_is_counted_over_all_its_sockets_pings_too() {
-    let messages = Allowance {
+    let messages = Quota {
         max: 3,
         window_ms: 60_000,
     };

@@ -8,7 +8,7 @@ use intentd::http::{
     Access, ApiError, Gate, Handler, KeyLabel, Keys, Known, Request, Response, Route, Router,
     Surface, Terms,
     auth::{Plan, RATE_LIMIT, Share, Table},
-    limit::Allowance,
+    limit::Quota,
     serve,
 };
 use sha2::{Digest, Sha256};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::rig::{Answer, Client};
 
-const HOUR: Allowance = Allowance {
+const HOUR: Quota = Quota {
     max: 2,
     window_ms: 3_600_000,
 };
@@ -26,7 +26,7 @@ fn plan() -> Plan {
     let share = |bucket| Share {
         bucket,
         counter: bucket,
-        allowance: HOUR,
+        quota: HOUR,
     };
     Plan::from([share("list"), share("")])
 }
@@ -109,12 +109,12 @@ impl Rig {
         let known = Arc::new(Mutex::new(known));
         let current = known.clone();
         let keys = Keys::looked_up(move |digest| current.lock().unwrap().find(digest, 0));
-        let keyless = Allowance { max: 3, ..HOUR };
+        let keyless = Quota { max: 3, ..HOUR };
         let router = Router::default().with(&Arc::new(()), &ROUTES).unwrap();
         let surface = Surface {
             gate: Gate::new(Some(keys), Some(keyless))
                 .or_bearer()
-                .telling(RATE_LIMIT),
+                .with_names(RATE_LIMIT),
             ..Surface::new("keys", "Keys", router)
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -9,7 +9,7 @@ use intentd::http::{
     Access, ApiError, ChainReadiness, Docs, Each, Flag, Gate, Handler, Keys, Limits, Number, Query,
     Readiness, Request, Response, Route, Router, Shape, Socket, Surface, System, Text,
     forwarded::Proxies,
-    limit::{Allowance, Standing},
+    limit::{Quota, Standing},
     serve, system,
 };
 use serde::{Deserialize, Serialize};
@@ -177,7 +177,7 @@ pub fn roomy() -> Limits {
             connections: many,
             requests: many,
             sockets: many,
-            messages: Allowance {
+            messages: Quota {
                 max: u32::MAX,
                 window_ms: 60_000,
             },
@@ -198,7 +198,7 @@ impl Setup {
     pub async fn start(self) -> Rig {
         let state = Arc::new(State::default());
         let keys = self.key.map(|key| Keys::new([(key, "test")]));
-        let keyless = self.keyless.map(|max| Allowance {
+        let keyless = self.keyless.map(|max| Quota {
             max,
             window_ms: 3_600_000,
         });

@@ -141,7 +141,7 @@ async fn quoter_that_lies_costs_no_more_than_gas() {
         route: honest.route.clone(),
         ..offer_of(&uniswap, UNISWAP, &terms).await.unwrap()
     };
-    assert_eq!(offer.gas, u64::MAX);
+    assert_eq!(offer.work, u64::MAX);
     let order = rig.order(RECIPIENT, offer.output).await;
     let lied = uniswap.build(&offer, &order).unwrap();
     assert!(!rig.send(&lied).await.status());

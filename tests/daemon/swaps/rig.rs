@@ -17,7 +17,7 @@ use intentd::{market::Market, quote::swaps::Swaps};
 use serde_json::{Value, json};
 use vm::{
     ChainEntry, Endpoint,
-    trade::{HeadCalls, SwapAccess, SwapCall, SwapError, SwapOffer, SwapOrder, SwapTerms},
+    trade::{HeadCalls, SwapAccess, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapTerms},
 };
 
 pub const ETHER: u128 = 10u128.pow(18);
@@ -105,7 +105,7 @@ impl Rig {
     }
 
     /// Allows the exchange to take everything, and makes it.
-    pub async fn send(&self, swap: &SwapCall) -> TransactionReceipt {
+    pub async fn send(&self, swap: &SwapDraft) -> TransactionReceipt {
         let contract = |address: &vm::Address| Address::from_slice(address.bytes());
         if let Some(spender) = &swap.spender {
             for token in [self.site.token, self.third, self.uniswap.wrapped] {
@@ -114,10 +114,11 @@ impl Rig {
                 approved.await.unwrap();
             }
         }
+        let call = swap.draft.as_call().unwrap();
         let payload = Payload {
-            to: Some(contract(&swap.call.to)),
-            data: swap.call.data.to_vec(),
-            value: swap.call.value,
+            to: Some(contract(&call.to)),
+            data: call.data.to_vec(),
+            value: call.value,
         };
         self.site
             .node
@@ -194,7 +195,7 @@ fn head_calls(urls: &[&str]) -> HeadCalls {
         ..ChainEntry::default()
     };
     let spec = entry.spec(vm::SETTLEMENT, false).unwrap();
-    let accounts = |url: &&str| {
+    let contracts = |url: &&str| {
         let endpoint = Endpoint {
             position: 0,
             url: url.parse().unwrap(),
@@ -203,12 +204,12 @@ fn head_calls(urls: &[&str]) -> HeadCalls {
             allows: None,
             client: Endpoint::client().unwrap(),
         };
-        let trade = vm::SETTLEMENT.trade.unwrap()(&spec, &endpoint);
-        trade.unwrap().accounts
+        let provider = vm::SETTLEMENT.trade.unwrap()(&spec, &endpoint);
+        provider.unwrap().contracts().unwrap().clone()
     };
     HeadCalls {
         family: vm::SETTLEMENT,
-        accounts: urls.iter().map(accounts).collect(),
+        contracts: urls.iter().map(contracts).collect(),
     }
 }
 

@@ -29,19 +29,20 @@ async fn balances_and_allowances() {
     let tokens = U256::from(1_000_000_000_000u64);
     assert_eq!(accounts.balance(&user, &token).await, Ok(tokens));
 
-    let allowed = || accounts.allowance(&user, &depository, &token);
+    let contracts = rig.contracts();
+    let allowed = || contracts.allowance(&user, &depository, &token);
     assert_eq!(allowed().await, Ok(U256::ZERO));
     site.approve(&rig.user, site.token, site.depository, U256::from(9))
         .await
         .unwrap();
     assert_eq!(allowed().await, Ok(U256::from(9)));
-    let endless = accounts.allowance(&user, &depository, &native).await;
+    let endless = contracts.allowance(&user, &depository, &native).await;
     assert_eq!(endless, Ok(U256::MAX));
     // No number is no balance: neither of an account, nor of a contract that has no balances.
     assert!(accounts.balance(&user, &user).await.is_err());
     assert!(accounts.balance(&user, &depository).await.is_err());
     assert!(
-        accounts
+        contracts
             .allowance(&user, &token, &depository)
             .await
             .is_err()
@@ -72,13 +73,13 @@ async fn currencies_say_what_they_are() {
 #[tokio::test]
 async fn contracts_are_told_from_accounts() {
     let rig = Rig::start().await;
-    let accounts = &rig.trade.accounts;
+    let contracts = rig.contracts();
     assert_eq!(
-        accounts.is_contract(&address(rig.site.token)).await,
+        contracts.is_contract(&address(rig.site.token)).await,
         Ok(true)
     );
     let user = address(rig.user.address());
-    assert_eq!(accounts.is_contract(&user).await, Ok(false));
+    assert_eq!(contracts.is_contract(&user).await, Ok(false));
 }
 
 #[tokio::test]
@@ -92,7 +93,8 @@ async fn calls_answer_or_say_why_not() {
     };
     let owner = rig.user.address();
     let balance = call(rig.site.token, Token::balanceOfCall { owner }.abi_encode());
-    let answer = rig.trade.accounts.call(&balance).await.unwrap().unwrap();
+    let contracts = rig.contracts();
+    let answer = contracts.call(&balance).await.unwrap().unwrap();
     let held = Token::balanceOfCall::abi_decode_returns(&answer).unwrap();
     assert_eq!(held, U256::from(1_000_000_000_000u64));
 
@@ -101,7 +103,7 @@ async fn calls_answer_or_say_why_not() {
         amount: U256::MAX,
     };
     let overdrawn = call(rig.site.token, too_much.abi_encode());
-    let revert = rig.trade.accounts.call(&overdrawn).await.unwrap();
+    let revert = contracts.call(&overdrawn).await.unwrap();
     assert_eq!(revert.unwrap_err().reason, "Panic(0x11)");
 
     let refusing = rig.site.deploy_token("FalseToken").await.unwrap();
@@ -112,7 +114,7 @@ async fn calls_answer_or_say_why_not() {
         id: B256::ZERO,
     };
     let refused = call(rig.site.depository, refused.abi_encode());
-    let revert = rig.trade.accounts.call(&refused).await.unwrap();
+    let revert = contracts.call(&refused).await.unwrap();
     let revert = revert.unwrap_err();
     let selector = alloy::primitives::keccak256("TransferFailed()");
     assert_eq!(revert.data.as_ref(), &selector[..4]);
@@ -128,10 +130,11 @@ async fn a_failed_answer_is_believed_when_it_is_a_refusal() {
         data: vm::Bytes::new(),
         value: U256::ZERO,
     };
+    let contracts = rig.contracts();
     let answer = async |status, body: Value| {
         let lie = Lie::Answer(status, HeaderMap::new(), body.to_string().into());
         rig.proxy.lie(on("eth_call", move |_| lie.clone()));
-        rig.trade.accounts.call(&call).await
+        contracts.call(&call).await
     };
     // The provider has said which chain it is: the next exchange is that one call.
     rig.trade.scanner.head().await.unwrap();

@@ -6,7 +6,8 @@ use alloy::primitives::{Address as EvmAddress, B256, U256};
 use devnet::{account::Account, artifact::Artifacts, proxy::LyingProxy, world::DevChain};
 use vm::{
     Address, ChainEntry, ChainSpec, Endpoint, Family, Provider,
-    trade::{Call, Draft, StepBuilder, TradingProvider, TransactionCodec},
+    ethereum::trade::{TransactionCodec, Transactions, Unsealed},
+    trade::{Call, Contracts, Simulator, StepBuilder, TradingProvider},
 };
 
 pub const CHAIN: u64 = 31_001;
@@ -72,6 +73,14 @@ impl Rig {
         self.site.mint(token, account, tokens).await.unwrap();
     }
 
+    pub fn contracts(&self) -> Arc<dyn Contracts> {
+        self.trade.contracts().unwrap().clone()
+    }
+
+    pub fn simulator(&self) -> Arc<dyn Simulator> {
+        self.trade.simulator().unwrap().clone()
+    }
+
     /// The oracle's reader of the same chain.
     pub fn reader(&self) -> Provider {
         FAMILY.open.unwrap()(&self.spec, &endpoint(&self.proxy)).unwrap()
@@ -83,8 +92,8 @@ impl Rig {
     }
 
     /// A draft of the solver's with room for anything; nonce and fees are the caller's.
-    pub fn draft(&self, call: Call, nonce: u64, gwei: u128) -> Draft {
-        Draft {
+    pub fn draft(&self, call: Call, nonce: u64, gwei: u128) -> Unsealed {
+        Unsealed {
             call,
             authorizations: Vec::new(),
             nonce,
@@ -95,11 +104,11 @@ impl Rig {
     }
 
     /// Bytes and id of the draft, signed by `signer`.
-    pub fn sealed(&self, draft: &Draft, signer: &Account) -> (vm::Bytes, B256) {
-        let digest = transactions().digest(CHAIN, draft).unwrap();
+    pub fn sealed(&self, draft: &Unsealed, signer: &Account) -> (vm::Bytes, B256) {
+        let digest = Transactions.digest(CHAIN, draft).unwrap();
         let signature = signer.sign_digest(digest).unwrap();
         let signature = <[u8; 65]>::try_from(signature.as_ref()).unwrap();
-        transactions().seal(CHAIN, draft, &signature).unwrap()
+        Transactions.seal(CHAIN, draft, &signature).unwrap()
     }
 
     /// Nothing but value from the solver to `to`.
@@ -115,10 +124,6 @@ impl Rig {
 
 pub fn steps() -> &'static dyn StepBuilder {
     FAMILY.steps.unwrap()
-}
-
-pub fn transactions() -> &'static dyn TransactionCodec {
-    FAMILY.transactions.unwrap()
 }
 
 pub fn address(evm: EvmAddress) -> Address {

@@ -93,16 +93,17 @@ async fn steps_of_a_user_are_deposits_of_the_order() {
             amount: amount(7),
             order: ORDER,
             explicit,
-            allowance: U256::ZERO,
+            approved: U256::ZERO,
             reset: true,
         });
         let made = made.unwrap();
         assert_eq!(made.len(), sent);
         for step in made {
+            let call = step.draft.as_call().unwrap();
             let payload = Payload {
-                to: Some(step.call.to.text().parse().unwrap()),
-                data: step.call.data.to_vec(),
-                value: step.call.value,
+                to: Some(call.to.text().parse().unwrap()),
+                data: call.data.to_vec(),
+                value: call.value,
             };
             let user = rig.user.address();
             rig.site.node.transact(user, payload).await.unwrap();
@@ -126,7 +127,7 @@ async fn steps_of_a_user_are_deposits_of_the_order() {
 async fn what_moved_nothing_into_the_depository_is_not_found() {
     let rig = Rig::start().await;
     let (site, user) = (&rig.site, &rig.user);
-    // No allowance: reverts, and is in a block.
+    // No approved: reverts, and is in a block.
     let refused = Depository::depositErc20_0Call {
         depositor: user.address(),
         token: site.token,

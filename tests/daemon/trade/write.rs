@@ -12,16 +12,21 @@ use devnet::{
 };
 use serde_json::json;
 use vm::{
-    OrderCall, ReadError,
+    Bytes, OrderCall, ReadError,
+    ethereum::trade::Unsealed,
     trade::{
-        Authorization, Broadcast, Call, Draft, Fate, FillTerms, Intended, PaymentTerms, Payout,
-        Spend, Spent,
+        Authorization, Body, Broadcast, Call, Draft, Fate, FillTerms, PaymentTerms, Payout, Spend,
+        Spent, Trial,
     },
 };
 
-use super::rig::{CHAIN, ORDER, Rig, address, steps};
+use super::rig::{CHAIN, FAMILY, ORDER, Rig, address, steps};
 
 const RECIPIENT: EvmAddress = EvmAddress::repeat_byte(9);
+
+fn id(hash: B256) -> Bytes {
+    Bytes::copy_from_slice(hash.as_slice())
+}
 
 #[tokio::test]
 async fn a_transaction_waits_is_included_and_grows_deep() {
@@ -31,13 +36,13 @@ async fn a_transaction_waits_is_included_and_grows_deep() {
     rig.site.node.automine(false).await.unwrap();
     let had = rig.site.node.balance(rig.solver.address()).await.unwrap();
     let (raw, hash) = rig.sealed(&rig.draft(rig.payment(RECIPIENT, 5), 0, 10), &rig.solver);
-    assert_eq!(writer.fate(&hash).await, Ok(Fate::Unknown));
+    assert_eq!(writer.fate(&id(hash)).await, Ok(Fate::Unknown));
     assert_eq!(writer.broadcast(&raw).await, Ok(Broadcast::Accepted));
     // A second time changes nothing.
     assert_eq!(writer.broadcast(&raw).await, Ok(Broadcast::Accepted));
-    assert_eq!(writer.fate(&hash).await, Ok(Fate::Waiting));
-    assert_eq!(writer.nonce(&solver, false).await, Ok(0));
-    assert_eq!(writer.nonce(&solver, true).await, Ok(1));
+    assert_eq!(writer.fate(&id(hash)).await, Ok(Fate::Waiting));
+    assert_eq!(rig.contracts().nonce(&solver, false).await, Ok(0));
+    assert_eq!(rig.contracts().nonce(&solver, true).await, Ok(1));
 
     rig.site.node.mine(1, 1).await.unwrap();
     let block = rig.trade.scanner.head().await.unwrap();
@@ -47,14 +52,14 @@ async fn a_transaction_waits_is_included_and_grows_deep() {
         depth,
         success: true,
         spent: Some(Spent {
-            gas: had - left - U256::from(5),
-            data: None,
+            work: had - left - U256::from(5),
+            besides: None,
         }),
     };
-    assert_eq!(writer.fate(&hash).await, Ok(included(0)));
+    assert_eq!(writer.fate(&id(hash)).await, Ok(included(0)));
     rig.site.node.mine(3, 1).await.unwrap();
-    assert_eq!(writer.fate(&hash).await, Ok(included(3)));
-    assert_eq!(writer.nonce(&solver, false).await, Ok(1));
+    assert_eq!(writer.fate(&id(hash)).await, Ok(included(3)));
+    assert_eq!(rig.contracts().nonce(&solver, false).await, Ok(1));
     let paid = rig.site.node.balance(RECIPIENT).await.unwrap();
     assert_eq!(paid, U256::from(5));
 
@@ -62,7 +67,7 @@ async fn a_transaction_waits_is_included_and_grows_deep() {
     rig.proxy.lie(on("eth_getBlockByNumber", |_| {
         Lie::patch(|block| block["hash"] = json!(ORDER))
     }));
-    let fate = writer.fate(&hash).await;
+    let fate = writer.fate(&id(hash)).await;
     assert!(matches!(fate, Err(ReadError::Doubtful(_))), "{fate:?}");
 }
 
@@ -80,7 +85,7 @@ async fn a_failed_transaction_is_included_without_success() {
     let (raw, hash) = rig.sealed(&rig.draft(call, 0, 10), &rig.solver);
     rig.trade.writer.broadcast(&raw).await.unwrap();
     rig.site.node.mine(1, 1).await.unwrap();
-    let fate = rig.trade.writer.fate(&hash).await.unwrap();
+    let fate = rig.trade.writer.fate(&id(hash)).await.unwrap();
     assert!(matches!(fate, Fate::Included { success: false, .. }));
 }
 
@@ -98,7 +103,7 @@ async fn refusals_of_the_node_are_told_apart() {
     assert_eq!(send(0, 10, 2).await, Broadcast::Underpriced);
     assert_eq!(send(0, 100, 3).await, Broadcast::Accepted);
     rig.site.node.mine(1, 1).await.unwrap();
-    assert_eq!(send(0, 200, 4).await, Broadcast::NonceUsed);
+    assert_eq!(send(0, 200, 4).await, Broadcast::Used);
 
     let poor = Account::named("poor").unwrap();
     let call = Call {
@@ -121,7 +126,10 @@ async fn refusals_of_the_node_are_told_apart() {
 #[tokio::test]
 async fn estimates_are_gas_or_the_reason_why_not() {
     let rig = Rig::start().await;
-    let estimate = async |call: Call| rig.trade.writer.estimate(&Intended::free(&call)).await;
+    let estimate = async |call: Call| {
+        let draft = Draft::call(call);
+        rig.simulator().estimate(&Trial::free(&draft)).await
+    };
     let gas = estimate(rig.payment(RECIPIENT, 1)).await;
     assert_eq!(gas, Ok(Ok(21_000)));
     let transfer = |amount| Call {
@@ -158,7 +166,7 @@ async fn estimates_are_gas_or_the_reason_why_not() {
 #[tokio::test]
 async fn fees_are_those_of_the_next_block() {
     let rig = Rig::start().await;
-    let fees = rig.trade.writer.fees().await.unwrap();
+    let fees = rig.trade.writer.rate().await.unwrap();
     let history: serde_json::Value = rig
         .site
         .node
@@ -173,13 +181,13 @@ async fn fees_are_those_of_the_next_block() {
     rig.proxy.lie(on("eth_feeHistory", |_| {
         Lie::Error(-32601, "no such method".into())
     }));
-    let rising = rig.trade.writer.fees().await.unwrap();
+    let rising = rig.trade.writer.rate().await.unwrap();
     assert!(rising.base >= fees.base);
     assert_eq!(rising.priority, fees.priority);
     rig.proxy.also(on("eth_maxPriorityFeePerGas", |_| {
         Lie::Error(-32601, "no such method".into())
     }));
-    assert!(rig.trade.writer.fees().await.is_err());
+    assert!(rig.trade.writer.rate().await.is_err());
 }
 
 #[tokio::test]
@@ -222,17 +230,19 @@ async fn a_fill_spends_what_the_router_was_paid() {
             data: run.abi_encode().into(),
             value: U256::from(4),
         }],
+        authorizations: &[],
         order: ORDER,
     });
-    let fill = fill.unwrap();
-    let gas = rig.trade.writer.estimate(&Intended::free(&fill)).await;
+    let fill = fill.unwrap().draft;
+    let gas = rig.simulator().estimate(&Trial::free(&fill)).await;
     assert!(gas.unwrap().is_ok());
-    let nonce = rig.trade.writer.nonce(&solver, true).await.unwrap();
+    let fill = fill.as_call().unwrap();
+    let nonce = rig.contracts().nonce(&solver, true).await.unwrap();
     let draft = rig.draft(fill, nonce, 10);
     let (raw, hash) = rig.sealed(&draft, &rig.solver);
     rig.trade.writer.broadcast(&raw).await.unwrap();
     rig.site.node.mine(1, 1).await.unwrap();
-    let fate = rig.trade.writer.fate(&hash).await.unwrap();
+    let fate = rig.trade.writer.fate(&id(hash)).await.unwrap();
     assert!(matches!(fate, Fate::Included { success: true, .. }));
     let native = site.node.balance(RECIPIENT).await.unwrap();
     assert_eq!(native, U256::from(4));
@@ -243,7 +253,7 @@ async fn a_fill_spends_what_the_router_was_paid() {
 }
 
 /// The user lets its account run as a wallet, and the solver brings that authorization.
-fn delegated(rig: &Rig, wallet: EvmAddress) -> Draft {
+fn delegated(rig: &Rig, wallet: EvmAddress) -> Unsealed {
     let delegation = Delegation {
         chain_id: U256::from(CHAIN),
         address: wallet,
@@ -255,7 +265,7 @@ fn delegated(rig: &Rig, wallet: EvmAddress) -> Draft {
         data: run.abi_encode().into(),
         ..rig.payment(rig.user.address(), 0)
     };
-    Draft {
+    Unsealed {
         authorizations: vec![Authorization {
             chain_id: CHAIN,
             address: address(wallet),
@@ -273,11 +283,18 @@ async fn authorizations_travel_with_a_transaction() {
     let rig = Rig::start().await;
     let wallet = rig.site.deploy("Wallet", &[]).await.unwrap();
     let draft = delegated(&rig, wallet);
-    let intended = Intended {
-        authorizations: &draft.authorizations,
-        ..Intended::free(&draft.call)
+    let intended = Draft {
+        from: draft.call.from.clone(),
+        value: draft.call.value,
+        body: Body::Call {
+            to: draft.call.to.clone(),
+            data: draft.call.data.clone(),
+            authorizations: draft.authorizations.clone(),
+        },
     };
-    let estimate = rig.trade.writer.estimate(&intended);
+    let trial = Trial::free(&intended);
+    let simulator = rig.simulator();
+    let estimate = simulator.estimate(&trial);
     let gas = estimate.await.unwrap().unwrap();
     // The delegation itself costs gas: the estimate has counted it.
     assert!(gas > 36_000, "{gas}");
@@ -286,10 +303,10 @@ async fn authorizations_travel_with_a_transaction() {
     let told = rig.trade.writer.broadcast(&raw).await;
     assert_eq!(told, Ok(Broadcast::Accepted));
     rig.site.node.mine(1, 1).await.unwrap();
-    let fate = rig.trade.writer.fate(&hash).await.unwrap();
+    let fate = rig.trade.writer.fate(&id(hash)).await.unwrap();
     assert!(matches!(fate, Fate::Included { success: true, .. }));
     let user = address(rig.user.address());
-    assert_eq!(rig.trade.accounts.is_contract(&user).await, Ok(true));
+    assert_eq!(rig.contracts().is_contract(&user).await, Ok(true));
 }
 
 #[tokio::test]
@@ -304,8 +321,10 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
         amount: U256::from(amount),
     };
     let approve = |amount| {
-        let steps = steps().approve(&solver, &spend(amount), false).unwrap();
-        steps.into_iter().map(|step| step.call).collect::<Vec<_>>()
+        let approvals = FAMILY.approvals.unwrap();
+        let steps = approvals.approve(&solver, &spend(amount), false).unwrap();
+        let calls = steps.iter().map(|step| step.draft.as_call().unwrap());
+        calls.collect::<Vec<_>>()
     };
     let recipients = [RECIPIENT, rig.user.address()].map(address);
     let payments = recipients.map(|to| Payout {
@@ -319,12 +338,13 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
         proxy: Some(&proxy),
         payments: &payments,
         calls: &[],
+        authorizations: &[],
         order: ORDER,
     });
-    let fill = fill.unwrap();
+    let fill = fill.unwrap().draft.as_call().unwrap();
     let tried = async |before: Vec<Call>| {
         let calls = [before, vec![fill.clone()]].concat();
-        rig.trade.simulator.rehearse(&calls).await.unwrap()
+        rig.simulator().simulate(&calls).await.unwrap()
     };
     let alone = tried(Vec::new()).await.unwrap_err();
     assert!(!alone.data.is_empty(), "{alone:?}");
@@ -332,11 +352,17 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     let gas = tried(approve(10)).await.unwrap();
     assert!(gas > 80_000, "{gas}");
     // Nothing of it happened.
-    let allowance = rig.trade.accounts.allowance(&solver, &proxy, &token);
+    let contracts = rig.contracts();
+    let allowance = contracts.allowance(&solver, &proxy, &token);
     assert_eq!(allowance.await.unwrap(), U256::ZERO);
-    let none = rig.trade.simulator.rehearse(&[]).await.unwrap();
+    let none = rig.simulator().simulate(&[]).await.unwrap();
     assert_eq!(none, Ok(0));
-    // Away to an account that nobody has used, and back from there.
+}
+
+#[tokio::test]
+async fn a_payment_to_a_new_account_and_back_is_tried() {
+    let rig = Rig::start().await;
+    let (solver, token) = (address(rig.solver.address()), address(rig.site.token));
     let nobody = address(EvmAddress::repeat_byte(0x77));
     let pay = |from: &vm::Address, to: &vm::Address, amount: u64| {
         let payment = PaymentTerms {
@@ -346,11 +372,11 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
             amount: U256::from(amount),
             order: ORDER,
         };
-        steps().send(&payment).unwrap().call
+        steps().send(&payment).unwrap().as_call().unwrap()
     };
     for (back, works) in [(5, true), (6, false)] {
         let calls = [pay(&solver, &nobody, 5), pay(&nobody, &solver, back)];
-        let tried = rig.trade.simulator.rehearse(&calls).await.unwrap();
+        let tried = rig.simulator().simulate(&calls).await.unwrap();
         assert_eq!(tried.is_ok(), works, "{back}: {tried:?}");
     }
 }

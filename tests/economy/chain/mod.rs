@@ -35,7 +35,7 @@ const WATCHED: [Address; 4] = [
 /// Who mines.
 const MINER: Address = Address::repeat_byte(0xfe);
 
-/// See the module.
+/// A chain in memory; each provider shows it as its own manners are.
 pub struct Chain {
     pub name: &'static str,
     pub number: u64,
@@ -56,7 +56,7 @@ pub struct World {
     pool: Vec<Tx>,
     forks: u64,
     highest: u64,
-    places: BTreeMap<B256, u64>,
+    heights: BTreeMap<B256, u64>,
     /// Transactions that each user has sent.
     sent: BTreeMap<Address, u64>,
     /// Wei per gas unit.
@@ -141,7 +141,7 @@ impl Chain {
             pool: Vec::new(),
             forks: 0,
             highest: 0,
-            places: BTreeMap::new(),
+            heights: BTreeMap::new(),
             sent: BTreeMap::new(),
             base: base.gas,
             tip: base.gas / 10,
@@ -305,7 +305,7 @@ impl Chain {
             let mut included = self.include(world, &mut state, tx);
             included.first = logs;
             logs += included.logs.len() as u64;
-            world.places.insert(included.tx.hash, number);
+            world.heights.insert(included.tx.hash, number);
             done.push(included);
         }
         world.blocks.push(Mined {
@@ -407,7 +407,7 @@ impl Chain {
             .map(|done| done.tx)
             .collect();
         for tx in txs {
-            world.places.remove(&tx.hash);
+            world.heights.remove(&tx.hash);
             if keep(&tx) {
                 world.pool.push(tx);
             }
@@ -457,7 +457,7 @@ impl World {
 
     /// A transaction in a block.
     pub fn find(&self, hash: &B256) -> Option<(&Block, &Done)> {
-        let number = *self.places.get(hash)?;
+        let number = *self.heights.get(hash)?;
         let mined = self.blocks.get(usize::try_from(number).ok()?)?;
         let done = mined.done.iter().find(|done| done.tx.hash == *hash)?;
         Some((&mined.block, done))

@@ -15,8 +15,9 @@ use vm::{
     Address, Amount, Block, ChainReader, EvmAddress, Head, Provider as Reader, ReadError,
     StateReader, Transaction, TxRef, WithdrawalStatus,
     trade::{
-        Accounts, Broadcast, Call, Called, CurrencyInfo, DepositTx, Fate, Fees, Intended, Revert,
-        ScanError, Scanner, Simulator, Spent, TradingProvider, TxDetails, TxInspector, Writer,
+        Accounts, Broadcast, Call, Called, Contracts, CurrencyInfo, DepositTx, Fate, FeeRate,
+        Revert, ScanError, Scanner, Simulator, Spent, TradingProvider, Trial, TxDetails,
+        TxInspector, Writer,
     },
 };
 
@@ -71,7 +72,7 @@ pub const MANNERS: [Manners; 12] = [
     Manners::LiesAboutState,
 ];
 
-/// See the module.
+/// A provider of a chain; it answers as its manners are.
 pub struct Provider {
     pub chain: Arc<Chain>,
     pub prices: Arc<Prices>,
@@ -117,7 +118,8 @@ impl Provider {
             scanner: self.clone(),
             accounts: self.clone(),
             writer: self.clone(),
-            simulator: self.clone(),
+            simulator: Some(self.clone()),
+            contracts: Some(self.clone()),
             inspector: self.clone(),
         }
     }
@@ -188,7 +190,7 @@ impl Provider {
             return Some(U256::from(8).abi_encode().into());
         }
         if abi::latestRoundDataCall::abi_decode(data).is_ok() {
-            let (answer, at) = self.prices.told(self.chain.name, to, clock::seconds())?;
+            let (answer, at) = self.prices.answer(self.chain.name, to, clock::seconds())?;
             let round = U256::from(at);
             let words = (round, answer, round, round, round);
             return Some(words.abi_encode_params().into());
@@ -339,6 +341,19 @@ impl Accounts for Provider {
         })
     }
 
+    async fn currency(&self, address: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+        self.up().await?;
+        let found = crate::market::currency(self.chain.name, evm(address));
+        Ok(found.map(|(symbol, decimals)| CurrencyInfo {
+            symbol: symbol.into(),
+            name: symbol.into(),
+            decimals,
+        }))
+    }
+}
+
+#[async_trait]
+impl Contracts for Provider {
     async fn allowance(
         &self,
         owner: &Address,
@@ -353,16 +368,6 @@ impl Accounts for Provider {
         let world = self.chain.lock();
         let found = world.state().allowances.get(&key);
         Ok(found.copied().unwrap_or_default())
-    }
-
-    async fn currency(&self, address: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
-        self.up().await?;
-        let found = crate::market::currency(self.chain.name, evm(address));
-        Ok(found.map(|(symbol, decimals)| CurrencyInfo {
-            symbol: symbol.into(),
-            name: symbol.into(),
-            decimals,
-        }))
     }
 
     async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
@@ -381,34 +386,6 @@ impl Accounts for Provider {
             Ok(answer.ok_or_else(|| revert(Bytes::new())))
         });
         answers.collect()
-    }
-}
-
-#[async_trait]
-impl Writer for Provider {
-    async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
-        self.up().await?;
-        if self.lies(Manners::LiesAboutReverts) {
-            return Ok(Err(revert(Bytes::new())));
-        }
-        // Nodes estimate what names no fee at a gas price of zero.
-        let priced = intended.fees.is_some_and(|fees| fees.base > 0);
-        let tried = self.chain.tried(&[message(intended.call)], priced);
-        Ok(tried.map_err(revert))
-    }
-
-    async fn fees(&self) -> Result<Fees, ReadError> {
-        self.up().await?;
-        let factor = match self.lies(Manners::LiesAboutFees) {
-            true if self.exaggerates() => 1_000,
-            true => 0,
-            false => 1,
-        };
-        let world = self.chain.lock();
-        Ok(Fees {
-            base: world.base * factor,
-            priority: world.tip * factor,
-        })
     }
 
     async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
@@ -429,20 +406,38 @@ impl Writer for Provider {
             _ => nonce,
         })
     }
+}
+
+#[async_trait]
+impl Writer for Provider {
+    async fn rate(&self) -> Result<FeeRate, ReadError> {
+        self.up().await?;
+        let factor = match self.lies(Manners::LiesAboutFees) {
+            true if self.exaggerates() => 1_000,
+            true => 0,
+            false => 1,
+        };
+        let world = self.chain.lock();
+        Ok(FeeRate {
+            base: world.base * factor,
+            priority: world.tip * factor,
+        })
+    }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
         self.up().await?;
         Ok(match self.chain.broadcast(raw) {
             Taken::Accepted => Broadcast::Accepted,
-            Taken::NonceUsed => Broadcast::NonceUsed,
+            Taken::NonceUsed => Broadcast::Used,
             Taken::Underpriced => Broadcast::Underpriced,
             Taken::Unfunded => Broadcast::Unfunded,
             Taken::Refused(why) => Broadcast::Refused(why.into()),
         })
     }
 
-    async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
+    async fn fate(&self, id: &Bytes) -> Result<Fate, ReadError> {
         self.up().await?;
+        let transaction = &B256::from_slice(id);
         let head = self.head_number();
         let world = self.chain.lock();
         if self.lies(Manners::LiesAboutFates) {
@@ -455,8 +450,8 @@ impl Writer for Provider {
                 depth: head - block.number,
                 success: done.success,
                 spent: Some(Spent {
-                    gas: done.fee,
-                    data: None,
+                    work: done.fee,
+                    besides: None,
                 }),
             },
             Some(_) => Fate::Waiting,
@@ -468,7 +463,19 @@ impl Writer for Provider {
 
 #[async_trait]
 impl Simulator for Provider {
-    async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
+    async fn estimate(&self, trial: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
+        self.up().await?;
+        if self.lies(Manners::LiesAboutReverts) {
+            return Ok(Err(revert(Bytes::new())));
+        }
+        // Nodes estimate what names no fee at a gas price of zero.
+        let priced = trial.rate.is_some_and(|rate| rate.base > 0);
+        let call = trial.draft.as_call().unwrap();
+        let tried = self.chain.tried(&[message(&call)], priced);
+        Ok(tried.map_err(revert))
+    }
+
+    async fn simulate(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.up().await?;
         if self.lies(Manners::LiesAboutReverts) {
             return Ok(Err(revert(Bytes::new())));
@@ -533,12 +540,10 @@ fn message(call: &Call) -> Message<'_> {
     }
 }
 
+/// As a node says it: the family explains the data.
 fn revert(data: Bytes) -> Revert {
-    vm::SETTLEMENT
-        .steps
-        .map(|steps| steps.explain(&data))
-        .unwrap_or(Revert {
-            reason: String::new(),
-            data,
-        })
+    Revert {
+        reason: String::new(),
+        data,
+    }
 }

@@ -1,7 +1,7 @@
 //! Addresses, currencies and transaction ids of `bitcoin-vm` (guide: protocol 2.2).
 //!
-//! Base58 addresses are `ff`, version and hash; witness addresses are version and program. The
-//! leading `ff` keeps a key hash apart from a version 0 program of the same bytes.
+//! A Base58 address becomes `ff`, version and hash; a witness address becomes version and program. The leading `ff`
+//! distinguishes a key hash from a version 0 program of the same bytes.
 
 use bitcoin::bech32::{
     Bech32, Bech32m, Fe32, Hrp,
@@ -13,10 +13,10 @@ use crate::{Codec, CodecError, protocol::text};
 
 const LEGACY: u8 = 0xff;
 const HRP: &str = "bc";
-/// Of a bech32 text (BIP 173).
+/// The most characters of a bech32 text (BIP 173).
 const LONGEST: usize = 90;
 
-/// See the module.
+/// Converts addresses, currencies and transaction ids of `bitcoin-vm` between text and bytes.
 pub struct Addresses;
 
 impl Codec for Addresses {
@@ -49,8 +49,8 @@ impl Codec for Addresses {
         }
     }
 
-    /// Leading hex pairs count, the rest is dropped: the published definition of these bytes.
-    /// [`Family::tx`](crate::Family::tx) refuses what does not decode to itself.
+    /// Converts the leading hex pairs and drops the rest: the published definition of these bytes.
+    /// [`Family::tx`](crate::Family::tx) refuses texts that do not decode to themselves.
     fn encode_transaction_id(&self, text: &str) -> Result<Vec<u8>, CodecError> {
         let digit = |b: u8| {
             char::from(b)
@@ -67,9 +67,9 @@ impl Codec for Addresses {
 }
 
 fn legacy(text: &str) -> Option<Vec<u8>> {
-    let whole = text::base58(text).ok()?;
-    // Too short to have a checksum: the published bytes of such a text are the bare prefix.
-    let payload = if whole.len() <= 4 {
+    let decoded = text::base58(text).ok()?;
+    // Too short for a checksum: the published bytes of such a text are the bare prefix.
+    let payload = if decoded.len() <= 4 {
         Vec::new()
     } else {
         text::base58_check(text, bs58::Alphabet::BITCOIN)?

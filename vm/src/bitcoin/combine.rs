@@ -1,7 +1,7 @@
-//! Which signature goes with which: every way to take one of each.
+//! The combinations of several lists of signatures, one of each.
 
-/// Every way to take one item of each list, the last list running fastest. Lazy: the number of
-/// ways is the product of the lengths.
+/// Every way to take one item of each list; the last list varies fastest. Lazy: the number of ways is the product of
+/// the lengths.
 pub fn combinations<T>(lists: &[Vec<T>]) -> impl Iterator<Item = Vec<&T>> {
     let mut next = Some(vec![0; lists.len()]);
     std::iter::from_fn(move || {

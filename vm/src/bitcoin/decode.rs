@@ -1,8 +1,7 @@
-//! A Bitcoin transaction and the outputs that it spends → [`Receipt`] (guide: protocol 4.3). Pure.
+//! Decodes a Bitcoin transaction and the outputs that it spends into a [`Receipt`] (guide: protocol 4.3). Pure.
 //!
-//! Bitcoin has no events: a deposit is an output to a depository, told from change by what the
-//! transaction spends; the order id stands in an OP_RETURN. Addresses are made from scripts, never
-//! taken from the node's own rendering.
+//! Bitcoin has no events. A deposit is an output to a depository; the spent outputs tell it from change, and an
+//! OP_RETURN contains the order id. Addresses are derived from scripts, not taken from the node's rendering.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,7 +17,7 @@ use crate::{
 const ID_LENGTH: usize = 66;
 const NO_ID: &str = "0x0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What a chain's entry says about decoding.
+/// The part of a chain's entry that decoding needs.
 pub struct Rules {
     depositories: Vec<Address>,
     native: Address,
@@ -44,8 +43,8 @@ impl Rules {
     }
 }
 
-/// The transaction in `block`. `spent` holds the script of each input's previous output in the
-/// order of the inputs; `None` for a coinbase.
+/// Decodes the transaction in `block`. `spent` has the script of each input's previous output, in the order of the
+/// inputs; `None` for a coinbase.
 pub fn decode(
     rules: &Rules,
     transaction: &RawTransaction,
@@ -72,7 +71,7 @@ struct Note {
 }
 
 impl Note {
-    /// The order id that it starts with.
+    /// The order id at its start.
     fn id(&self) -> Option<&str> {
         self.text.get(..ID_LENGTH).filter(|start| is_id(start))
     }
@@ -135,7 +134,7 @@ fn deposits(
     spent: &[Option<ScriptBuf>],
     notes: &[Note],
 ) -> Result<Vec<Deposit>, Refusal> {
-    // What a depository itself sends comes back as change: no deposit.
+    // A transaction that a depository sends returns change to it, which is no deposit.
     if spent
         .iter()
         .flatten()
@@ -158,7 +157,7 @@ fn deposits(
     }])
 }
 
-/// The order id of a deposit and the output that names it. Two different ids name no order.
+/// The order id of a deposit, and the output that names it. Two different ids name no order.
 fn named_order(notes: &[Note]) -> Result<(u32, Arc<str>), Refusal> {
     let mut ids = notes
         .iter()
@@ -174,7 +173,7 @@ fn named_order(notes: &[Note]) -> Result<(u32, Arc<str>), Refusal> {
 
 fn depositor(spent: &[Option<ScriptBuf>], notes: &[Note]) -> Result<Address, Refusal> {
     let unknown = || Refusal("Could not determine depositor".into());
-    // A coinbase can still be undone long after other transactions are final.
+    // A reorg can undo a coinbase long after other transactions are final.
     if spent.iter().any(Option::is_none) {
         return Err(unknown());
     }
@@ -220,8 +219,8 @@ fn sender(transaction: &RawTransaction, spent: &[Option<ScriptBuf>]) -> Option<A
     }
 }
 
-/// Nothing without payers, and nothing out of a depository: that is a withdrawal of money that was
-/// its recipient's already. What comes back to a payer is change.
+/// The payments of the transaction. None without payers, and none from a depository: that is a withdrawal, whose
+/// money already belonged to the recipient. Outputs to a payer are change.
 fn payments(
     rules: &Rules,
     transaction: &RawTransaction,
@@ -248,7 +247,7 @@ fn payments(
     payments.collect()
 }
 
-/// A fill names its order with an OP_RETURN that is the id and nothing else.
+/// The orders that the transaction names: a fill has an OP_RETURN of the id and nothing else.
 fn references(notes: &[Note]) -> Vec<Arc<str>> {
     let texts: BTreeSet<&str> = notes
         .iter()

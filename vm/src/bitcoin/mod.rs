@@ -1,7 +1,7 @@
 //! The `bitcoin-vm` family.
 //!
-//! `read` talks to one node through `question` and `transport`; `raw` and `decode` are pure: node
-//! answers in, chain-neutral facts out.
+//! `read` talks to one node through `question` and `transport`; `raw` and `decode` are pure: they turn a node's
+//! answers into chain-neutral facts.
 
 pub mod address;
 mod combine;
@@ -42,8 +42,11 @@ pub static FAMILY: Family = Family {
     },
     open: Some(read::open),
     trade: None,
+    limits: None,
+    providers: None,
+    keys: None,
     landing: None,
     steps: None,
-    transactions: None,
+    approvals: None,
     swaps: None,
 };

@@ -16,7 +16,7 @@ use bitcoin::{
 
 use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::signature_hex};
 
-/// See the module. The signature is the `0x` hex of the binary form.
+/// Verifies owner signatures of `bitcoin-vm`. The signature is the `0x` hex of the binary form.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
@@ -41,8 +41,8 @@ fn signed(claim: &OwnerClaim<'_>) -> Option<bool> {
     }
 }
 
-/// A header byte, r and s. Wallets disagree about the header of segwit addresses, so it only says
-/// which key to recover; the address says what the key must hash to.
+/// A header byte, r and s. Wallets disagree about the header of segwit addresses, so it only selects the key to
+/// recover; the address decides what the key must hash to.
 fn bip137(owner: &Address, message: &str, signature: &[u8; 65]) -> Option<bool> {
     let header = signature[0].checked_sub(27).filter(|header| *header < 16)?;
     let id = RecoveryId::from_i32(i32::from(header & 3)).ok()?;
@@ -60,8 +60,8 @@ fn bip137(owner: &Address, message: &str, signature: &[u8; 65]) -> Option<bool> 
     )
 }
 
-/// The witness stack, and nothing after it. Scripts (P2WSH, multisig, script paths) are refused, as
-/// other oracles of the network refuse them.
+/// The witness stack without further bytes. Refuses scripts (P2WSH, multisig, script paths), as other oracles of the
+/// network do.
 fn bip322_simple(owner: &Address, message: &str, bytes: &[u8]) -> Option<bool> {
     let witness: Witness = consensus::deserialize(bytes).ok()?;
     let script = owner.script_pubkey();

@@ -1,5 +1,4 @@
-//! Partial signatures of the allocator's key: the forms that they arrive in (guide: protocol 8.4).
-//! Pure; nothing is verified here.
+//! The forms of partial signatures of the allocator's key (guide: protocol 8.4). Pure; verifies nothing.
 
 use alloy::hex;
 use bitcoin::{
@@ -11,13 +10,13 @@ use serde::Deserialize;
 
 use crate::CodecError;
 
-/// What a compact signature's recovery byte may be.
+/// The values of a compact signature's recovery byte.
 const RECOVERY: [u8; 4] = [0, 1, 27, 28];
-/// A recovery byte in front of a compact signature, as wallets write it.
+/// The values of a recovery byte before a compact signature, as wallets write it.
 const HEADER: [u8; 2] = [27, 28];
 
-/// DER with its sighash byte, 64 bytes compact, or 65 bytes with a recovery byte behind (else
-/// before) the compact signature; always for `SIGHASH_ALL`. A high s stays high.
+/// Reads DER with its sighash byte, 64 bytes compact, or 65 bytes with a recovery byte after (else before) the
+/// compact signature; always for `SIGHASH_ALL`. A high s stays high.
 pub fn normalise(bytes: &[u8]) -> Result<Signature, CodecError> {
     if let Some(der) = der(bytes) {
         return Ok(der);
@@ -42,11 +41,11 @@ fn der(bytes: &[u8]) -> Option<Signature> {
     let (&sighash, der) = bytes.split_last()?;
     let all = sighash == EcdsaSighashType::All.to_u32() as u8;
     let signature = ecdsa::Signature::from_der(der).ok().filter(|_| all)?;
-    // Only the one canonical spelling.
+    // Accepts only the canonical spelling.
     (*signature.serialize_der() == *der).then(|| Signature::sighash_all(signature))
 }
 
-/// The signature service's own JSON: `r` is the x of a compressed point.
+/// The JSON of the signature service: `r` is the x of a compressed point.
 #[derive(Deserialize)]
 struct Served {
     big_r: Point,
@@ -64,7 +63,7 @@ struct Scalar {
     scalar: String,
 }
 
-/// `r ++ s ++ v` (v 27 or 28) out of the signature service's JSON text.
+/// Extracts `r ++ s ++ v` (v 27 or 28) from the JSON text of the signature service.
 pub fn extract(json: &[u8]) -> Result<[u8; 65], CodecError> {
     let refused = || CodecError("not a signature of the signature service".into());
     let served: Served = serde_json::from_slice(json).map_err(|_| refused())?;

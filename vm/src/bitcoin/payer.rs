@@ -1,8 +1,9 @@
-//! Who paid for a transaction, told from what it spends and how that was signed (guide: protocol 12.3). Pure.
+//! Finds the payers of a transaction from the outputs that it spends and their signatures (guide: protocol 12.3).
+//! Pure.
 //!
-//! Bitcoin has no sender. Its place is taken by those who own what is spent, as long as they signed
-//! the transaction as a whole: an input whose signature leaves outputs or inputs open can be built
-//! into somebody else's transaction, with somebody else's order id beside it.
+//! A Bitcoin transaction has no sender. The owners of the spent outputs take its place if they signed the whole
+//! transaction: others can take an input whose signature leaves outputs or inputs open into their own transaction,
+//! with their own order id.
 
 use bitcoin::{Script, ScriptBuf, blockdata::script::Instruction};
 
@@ -11,8 +12,8 @@ use super::raw::RawInput;
 /// SIGHASH_ALL: every input and every output is signed.
 const ALL: u8 = 0x01;
 
-/// The scripts that paid, each once; `None` where that cannot be told or is nobody. `spent` holds
-/// the script of each input's previous output.
+/// The scripts that paid, each once; `None` where the payers are unclear or there are none. `spent` has the script of
+/// each input's previous output.
 pub fn payers<'a>(inputs: &[RawInput], spent: &'a [Option<ScriptBuf>]) -> Option<Vec<&'a Script>> {
     if inputs.len() != spent.len() {
         return None;
@@ -30,11 +31,11 @@ pub fn payers<'a>(inputs: &[RawInput], spent: &'a [Option<ScriptBuf>]) -> Option
     }
     payers.sort_unstable();
     payers.dedup();
-    // One owner is the payer, whatever shows; several are only if each signed all of it.
+    // A single owner is the payer in any case; several owners only if each signed the whole transaction.
     (payers.len() == 1 || (signed_all && !payers.is_empty())).then_some(payers)
 }
 
-/// Whether all signatures of an input are over the whole transaction; `None` if it shows none.
+/// Whether all signatures of an input cover the whole transaction; `None` if it shows none.
 fn is_whole(input: &RawInput, spent: &Script) -> Option<bool> {
     let mut kinds = match spent.is_p2tr() {
         true => schnorr(&input.witness),
@@ -46,7 +47,7 @@ fn is_whole(input: &RawInput, spent: &Script) -> Option<bool> {
     Some(kinds.all(|kind| kind == ALL))
 }
 
-/// The hash types of an input's ECDSA signatures: pushes in their DER form.
+/// The hash types of an input's ECDSA signatures, which are pushes in DER form.
 fn ecdsa(input: &RawInput) -> Vec<u8> {
     let pushed = input.script_sig.as_ref().map(|script| {
         let pushes = script.hex.instructions().filter_map(|step| match step {
@@ -65,7 +66,7 @@ fn ecdsa(input: &RawInput) -> Vec<u8> {
         .collect()
 }
 
-/// The hash types of a Taproot input's signatures (BIP 341): 64 bytes sign everything.
+/// The hash types of a Taproot input's signatures (BIP 341); 64 bytes cover the whole transaction.
 fn schnorr(witness: &[super::raw::Hex]) -> Vec<u8> {
     let mut items: Vec<&[u8]> = witness.iter().map(|item| item.0.as_ref()).collect();
     // The annex.

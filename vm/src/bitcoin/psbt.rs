@@ -12,7 +12,7 @@ use bitcoin::{
 use super::partial;
 use crate::CodecError;
 
-/// Replaceable, no relative lock.
+/// The sequence of a replaceable input without a relative lock.
 const SEQUENCE: Sequence = Sequence(0xffff_fffd);
 
 mod abi {
@@ -23,7 +23,7 @@ mod abi {
     }
 }
 
-/// What the allocator wants signed.
+/// The allocator's transaction to be signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     inputs: Vec<(OutPoint, TxOut)>,
@@ -31,8 +31,8 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Reads the allocator's payload: little-endian byte strings, ids in internal order. Refuses
-    /// a payload without inputs, or with one input twice.
+    /// Decodes the allocator's payload: little-endian byte strings, ids in internal order. Refuses a payload without
+    /// inputs, or with the same input twice.
     pub fn decode(payload: &[u8]) -> Result<Self, CodecError> {
         let read = abi::Payload::abi_decode(payload)
             .map_err(|_| CodecError("not an encoded Bitcoin payload".into()))?;
@@ -48,7 +48,7 @@ impl Payload {
         })
     }
 
-    /// The unsigned PSBT (version 0) that the withdrawal is known by.
+    /// The unsigned PSBT (version 0) that identifies the withdrawal.
     pub fn psbt(&self) -> Result<Psbt, CodecError> {
         let unsigned = Transaction {
             version: Version::ONE,
@@ -71,8 +71,8 @@ impl Payload {
         Ok(psbt)
     }
 
-    /// The PSBT with one partial signature of `key` per input, in order, in any form that
-    /// [`partial::normalise`] takes.
+    /// The PSBT with one partial signature of `key` per input, in order, in any form that [`partial::normalise`]
+    /// accepts.
     pub fn signed(&self, key: &PublicKey, signatures: &[Vec<u8>]) -> Result<Psbt, CodecError> {
         if signatures.len() != self.inputs.len() {
             return Err(CodecError("not one signature per input".into()));

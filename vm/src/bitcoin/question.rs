@@ -1,7 +1,7 @@
-//! What a Bitcoin node is asked, one question after another. It blocks: only for threads made for that.
+//! The questions to a Bitcoin node, one after another. Blocking: only for threads made for that.
 //!
-//! Everything is pinned to a head: the head's hash and the transaction's block must both be what
-//! this node has at those heights now, or there is no answer.
+//! Every answer is pinned to a head: the head's hash and the transaction's block must both be what the node has at
+//! those heights now, else there is no answer.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,19 +18,18 @@ use crate::{
     types::{B256, Block},
 };
 
-/// Previous transactions asked for in one round trip.
+/// Previous transactions per round trip.
 const BATCH: usize = 100;
-/// Transactions whose outputs one may spend and still be looked into as a deposit: more would take
-/// longer than a request has.
+/// The most inputs of a transaction that is read as a deposit: more would take longer than a request has.
 pub const MAX_PREVIOUS: usize = 1_000;
-/// Bitcoin Core: no such transaction, block or height (RPC_INVALID_ADDRESS_OR_KEY and
+/// Bitcoin Core's codes for an unknown transaction, block or height (RPC_INVALID_ADDRESS_OR_KEY and
 /// RPC_INVALID_PARAMETER).
 const UNKNOWN: [i32; 2] = [-5, -8];
 
-/// Why a node's answers make no statement.
+/// Why a node's answers give no result.
 pub enum Fault {
     Rpc(bitcoincore_rpc::Error),
-    /// Not all answers came in time.
+    /// Some answers did not come in time.
     Late,
     /// The chain changed between two answers.
     Moved,
@@ -66,7 +65,7 @@ impl From<Fault> for ReadError {
     }
 }
 
-/// `None` where the node says that it knows no such thing.
+/// `None` where the node does not know the thing.
 fn known<T>(answer: Result<T, bitcoincore_rpc::Error>) -> Result<Option<T>, Fault> {
     match answer {
         Ok(found) => Ok(Some(found)),
@@ -104,15 +103,15 @@ pub fn is_canonical(client: &Client, block: &Block) -> Result<bool, Fault> {
     Ok(hash_at(client, block.number)?.is_some_and(|hash| shown(&hash) == block.hash))
 }
 
-/// A transaction, what it spends, and its block.
+/// A transaction, the scripts that it spends, and its block.
 pub struct Found {
     pub transaction: RawTransaction,
-    /// `None` when it spends too much to look into.
+    /// `None` when it has more than [`MAX_PREVIOUS`] inputs.
     pub spent: Option<Vec<Option<ScriptBuf>>>,
     pub block: Block,
 }
 
-/// The transaction as seen from `head`; `None` when it is in no block at or below it.
+/// Reads the transaction as seen from `head`; `None` when it is in no block at or below it.
 pub fn look(client: &Client, txid: &Txid, head: &Block) -> Result<Option<Found>, Fault> {
     match hash_at(client, head.number)? {
         None => return Err(Fault::Behind),
@@ -152,8 +151,8 @@ pub fn look(client: &Client, txid: &Txid, head: &Block) -> Result<Option<Found>,
     }))
 }
 
-/// The script of each input's previous output; `None` for a coinbase. `None` at all beyond
-/// [`MAX_PREVIOUS`], whatever the node shows unasked: all providers must decide it alike.
+/// The script of each input's previous output; `None` for a coinbase. The whole result is `None` above
+/// [`MAX_PREVIOUS`], whatever the node shows unasked, because all providers must decide alike.
 fn spent(
     client: &Client,
     transaction: &RawTransaction,
@@ -216,7 +215,7 @@ fn previous(client: &Client, txids: &[Txid]) -> Result<HashMap<Txid, RawTransact
     Ok(found)
 }
 
-/// A hash as people write it.
+/// A hash in the usual reversed byte order.
 fn shown(hash: &BlockHash) -> B256 {
     reversed(&B256::from(hash.to_byte_array()))
 }

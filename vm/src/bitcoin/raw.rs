@@ -1,4 +1,4 @@
-//! What a Bitcoin node answers, as far as it is read (Bitcoin Core's RPC, `getrawtransaction` with
+//! The parts of a Bitcoin node's answers that the family reads (Bitcoin Core's RPC, `getrawtransaction` with
 //! verbosity 2 and `getblockheader`).
 
 use bitcoin::{Amount, BlockHash, ScriptBuf, Txid};
@@ -12,7 +12,7 @@ pub struct RawTransaction {
     pub txid: Txid,
     pub vin: Vec<RawInput>,
     pub vout: Vec<RawOutput>,
-    /// Absent while it is in no block.
+    /// Absent while the transaction is in no block.
     pub blockhash: Option<BlockHash>,
 }
 
@@ -22,7 +22,7 @@ pub struct RawInput {
     pub txid: Option<Txid>,
     #[serde(default)]
     pub vout: u32,
-    /// The output that it spends, where the node still has its undo record.
+    /// The spent output, where the node still has its undo record.
     pub prevout: Option<RawPrevout>,
     #[serde(rename = "scriptSig")]
     pub script_sig: Option<RawScript>,
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Hex {
     }
 }
 
-/// An output as its spender shows it.
+/// A spent output in its spender's answer.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RawPrevout {
     #[serde(rename = "scriptPubKey")]
@@ -52,7 +52,7 @@ pub struct RawPrevout {
 /// An output.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RawOutput {
-    /// Nodes write bitcoins with 8 decimals; here it is satoshis.
+    /// In satoshis; nodes write bitcoins with 8 decimals.
     #[serde(with = "bitcoin::amount::serde::as_btc")]
     pub value: Amount,
     pub n: u32,

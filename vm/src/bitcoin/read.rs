@@ -1,6 +1,6 @@
-//! Reads of one Bitcoin node through bitcoincore-rpc. Its calls block: each request of the daemon
-//! is one closure on a thread made for blocking. Few of them run at once, and each has a deadline,
-//! so that a node that hangs holds no more than its share of threads.
+//! Reads of one Bitcoin node through bitcoincore-rpc, whose calls block: each read is one closure on a blocking
+//! thread. Only [`AT_ONCE`] of them run at once, each with a deadline, so that a hanging node holds only its share of
+//! threads.
 
 use std::{
     sync::{
@@ -30,12 +30,12 @@ use crate::{
     types::{B256, Block, Head, Refusal, Transaction, TxRef},
 };
 
-/// How long a head is good enough: blocks come every ten minutes.
+/// How long a head is reused: blocks come every ten minutes.
 const HEAD_AGE: Duration = Duration::from_secs(5);
-/// Reads of one node at once.
+/// The most concurrent reads of one node.
 const AT_ONCE: usize = 16;
 
-/// Opens one node. See [`crate::Family::open`].
+/// Opens one node of a Bitcoin chain, without network traffic.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
     let genesis = spec
         .additional
@@ -49,14 +49,14 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         .transpose()?;
     if genesis.is_none() && endpoint.position == 1 {
         let chain = &spec.id;
-        tracing::warn!(%chain, "no genesisHash: a node of another network would not be noticed");
+        tracing::warn!(%chain, "no genesisHash: the daemon cannot notice a node of another network");
     }
     let node = Node {
         rules: Rules::new(spec)?,
         channel: Channel::new(&spec.id, endpoint),
-        // One slow answer may be followed by others that are quick.
+        // Further answers may be quick after a slow one.
         patience: endpoint.timeout * 3 / 2,
-        places: Arc::new(Semaphore::new(AT_ONCE)),
+        permits: Arc::new(Semaphore::new(AT_ONCE)),
         genesis,
         identified: AtomicBool::new(false),
         turn: tokio::sync::Mutex::new(()),
@@ -72,23 +72,23 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
 struct Node {
     rules: Rules,
     channel: Channel,
-    /// How long one read may take with all its questions.
+    /// The most time for one read with all its questions.
     patience: Duration,
-    places: Arc<Semaphore>,
-    /// The first block of the chain that this node must be of, where the entry names it.
+    permits: Arc<Semaphore>,
+    /// The first block of the node's chain, where the chains file names it.
     genesis: Option<BlockHash>,
-    /// The node showed that block, and nothing failed since.
+    /// Whether the node showed that block and no read has failed since.
     identified: AtomicBool,
-    /// One reader of the head at a time; the others use what it found.
+    /// One task reads the head at a time; the others use its result.
     turn: tokio::sync::Mutex<()>,
     tip: Mutex<Tip>,
 }
 
 #[derive(Default)]
 struct Tip {
-    /// When reading it began.
+    /// The head, and when its read began.
     head: Option<(Instant, Head)>,
-    /// When the last attempt failed, and why.
+    /// When the last read failed, and why.
     failed: Option<(Instant, ReadError)>,
 }
 
@@ -126,7 +126,7 @@ impl ChainReader for Node {
         let Ok(txid) = B256::try_from(tx.bytes.as_ref()) else {
             return Ok(Transaction::Missing);
         };
-        // Ids are written backwards.
+        // Ids are in reversed byte order.
         let txid = Txid::from_byte_array(reversed(&txid).0);
         let head = head.block.clone();
         let found = self.ask(move |client| look(client, &txid, &head)).await?;
@@ -149,7 +149,7 @@ impl ChainReader for Node {
 }
 
 impl Tip {
-    /// What an attempt found that somebody made after `since`.
+    /// The result of a read that began after `since`.
     fn found_since(&self, since: Instant) -> Option<Result<Head, ReadError>> {
         let head = self.head.as_ref().filter(|(started, _)| *started >= since);
         let failed = self.failed.as_ref().filter(|(ended, _)| *ended >= since);
@@ -170,21 +170,21 @@ impl Node {
         })
     }
 
-    /// Runs `question` where it may block, after making sure that the node is of our chain.
+    /// Runs `question` on a blocking thread, after a check that the node is on our chain.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Client) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ReadError> {
         let deadline = Instant::now() + self.patience;
-        let place = timeout_at(deadline, self.places.clone().acquire_owned()).await;
-        let Ok(Ok(place)) = place else {
+        let permit = timeout_at(deadline, self.permits.clone().acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
             return Err(ReadError::Unavailable("too many reads under way".into()));
         };
         let client = self.client(deadline);
         let genesis = self.genesis.filter(|_| !self.identified.load(Relaxed));
         let answered = tokio::task::spawn_blocking(move || {
-            // Held until the thread is free, even if nobody waits any more.
-            let _place = place;
+            // Held until the thread is free, even if the caller stopped waiting.
+            let _permit = permit;
             if let Some(genesis) = genesis
                 && hash_at(&client, 0)? != Some(genesis)
             {
@@ -199,7 +199,7 @@ impl Node {
         };
         match &answer {
             Ok(_) if genesis.is_some() => self.identified.store(true, Relaxed),
-            // Another node may stand behind the same name when it comes back.
+            // When the connection comes back, another node may answer under the same name.
             Err(Fault::Rpc(_) | Fault::Late) => self.identified.store(false, Relaxed),
             _ => {}
         }

@@ -7,8 +7,8 @@ use bitcoin::{Address, Network, Script, ScriptBuf, XOnlyPublicKey};
 use super::address::Addresses;
 use crate::{Codec, CodecError, protocol::text};
 
-/// The script that pays `address`. A taproot key must be a point on the curve: nobody could spend
-/// from it otherwise.
+/// The script that pays `address`. Refuses a taproot key that is no point on the curve, because nobody could spend
+/// from it.
 pub fn of_address(address: &str) -> Result<ScriptBuf, CodecError> {
     let refused = || CodecError(format!("{:?} has no matching script", text::short(address)));
     Addresses.encode_address(address)?;
@@ -28,7 +28,7 @@ pub fn to_address(script: &Script) -> Result<String, CodecError> {
         .ok_or_else(|| CodecError("a script without an address".into()))
 }
 
-/// Version 1 of witness programs is taproot and nothing else.
+/// A version 1 witness program is spendable only as taproot.
 fn spendable(script: &Script) -> bool {
     let taproot = script.as_bytes().strip_prefix(&[0x51, 0x20]);
     let version_one = script.is_witness_program() && script.as_bytes().first() == Some(&0x51);

@@ -1,5 +1,4 @@
-//! [`Channel`] as the transport of bitcoincore-rpc, whose calls block: they run on threads made for
-//! blocking, and only there.
+//! Makes a [`Channel`] the transport of bitcoincore-rpc, whose calls block: only for threads made for blocking.
 
 use std::fmt;
 
@@ -11,11 +10,11 @@ use tokio::{
 
 use crate::http::{Channel, PostError, SPENT};
 
-/// See the module.
+/// A blocking transport over a [`Channel`].
 pub struct Blocking {
     pub channel: Channel,
     pub runtime: Handle,
-    /// No thread is held longer, however many questions are left.
+    /// The end of the whole read, which bounds how long it holds a thread.
     pub deadline: Instant,
 }
 
@@ -33,7 +32,7 @@ impl Blocking {
         let answer = async { timeout_at(self.deadline, self.channel.post(body)).await };
         let late = |_| Err(PostError::Failed("timed out".into()));
         let answer = match self.runtime.block_on(answer).unwrap_or_else(late) {
-            // Bitcoin Core sends its errors with a status of their own.
+            // Bitcoin Core sends its errors with an HTTP status of their own.
             Ok(body) => serde_json::from_slice(&body)?,
             Err(PostError::Status {
                 status: 404 | 500,

@@ -1,5 +1,5 @@
-//! Withdrawals of `bitcoin-vm`: PSBTs of the allocator, and the unspent outputs that a request
-//! names (guide: protocol 8.1). Pure.
+//! Withdrawals of `bitcoin-vm`: the allocator's PSBTs, and the unspent outputs that a request names (guide: protocol
+//! 8.1). Pure.
 
 use alloy::{hex, sol_types::SolValue};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -47,7 +47,7 @@ impl Withdrawal {
     }
 }
 
-/// See the module.
+/// Encodes and decodes withdrawals of `bitcoin-vm`.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
@@ -139,7 +139,7 @@ struct RequestExtra {
 
 #[derive(Deserialize)]
 struct Utxo {
-    /// As explorers write it, with or without `0x`.
+    /// The id in explorers' spelling, with or without `0x`.
     txid: String,
     #[serde(deserialize_with = "json::text::deserialize")]
     vout: u32,
@@ -184,7 +184,7 @@ fn first_output(psbt: &Psbt) -> Result<&bitcoin::TxOut, CodecError> {
         .ok_or_else(|| CodecError("a PSBT without outputs".into()))
 }
 
-/// What leaves the allocator: the first output and the fee, once every input is signed.
+/// The amount that leaves the allocator, once every input is signed: the first output and the fee.
 fn amount(psbt: &Psbt) -> Result<Amount, CodecError> {
     if let Some(index) = psbt.inputs.iter().position(|input| !signed(input)) {
         return Err(CodecError(format!("Can not finalize input #{index}")));

@@ -31,11 +31,11 @@ pub fn read(
         return Err(Refusal(format!("Chain {} has no depository", rules.chain)));
     };
     refuse_unclear(depository, logs)?;
-    Ok(told(rules, depository, (logs, calldata)))
+    Ok(logged(rules, depository, (logs, calldata)))
 }
 
 /// What the logs tell of deposits, whether that can be believed or not.
-pub fn told(
+pub fn logged(
     rules: &Rules,
     depository: EvmAddress,
     (logs, calldata): (&[Logged], Calldata<'_>),

@@ -14,7 +14,7 @@ const RUN: usize = 512;
 /// Older headers kept, about a hundred bytes each.
 const OLDER: u64 = 16_384;
 
-/// See the module.
+/// Headers of one provider's chain, all of one fork: a run of the newest ones, and older ones by height.
 #[derive(Debug)]
 pub struct Fork {
     /// Contiguous heights, oldest first; never empty.

@@ -19,7 +19,7 @@ use crate::{
     http::{Channel, PostError},
 };
 
-/// See the module.
+/// A provider's [`Channel`] for alloy: one POST for each packet, within the channel's limits.
 #[derive(Clone)]
 pub struct Http(pub Channel);
 

@@ -1,25 +1,16 @@
 //! The `ethereum-vm` family.
 //!
-//! `read` and `head` talk to one node through `rpc` and `http`; `raw`, `decode`, `event`, `deposit`
-//! and `suffix` are pure: node answers in, chain-neutral facts out.
-//!
-//! For trading: `scan` (with `block_logs`), `accounts`, `writer`, `simulate` and `inspect` talk to one node, opened by
-//! `trade`, which also has how payments land; `deposit_tx`, `rpc_error`, `revert` and `inspect::decode` read its
-//! answers, `steps` and `transaction` make what is signed. Those six are pure. `swap` has the exchanges.
+//! `read` and `head` talk to one node through `rpc` and `http`; `raw`, `decode`, `event`, `deposit`, `suffix`,
+//! `rpc_error` and `revert` are pure: node answers in, chain-neutral facts out. `trade` is the other half.
 
 mod abi;
-mod accounts;
 pub mod address;
-mod block_logs;
-mod bloom;
 pub mod decode;
 mod deposit;
-mod deposit_tx;
 mod event;
 mod fork;
 mod head;
 mod http;
-mod inspect;
 pub mod order;
 pub mod owner;
 pub mod raw;
@@ -27,17 +18,11 @@ mod read;
 mod revert;
 mod rpc;
 mod rpc_error;
-mod scan;
-mod simulate;
-mod steps;
 mod suffix;
-mod swap;
 pub mod trade;
-mod transaction;
 pub mod withdrawal;
-mod writer;
 
-use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
+use crate::{Family, FamilyKeys, Lengths, hint::Hints, spec::FinalityDefaults, trade::Scheme};
 
 /// The table entry of `ethereum-vm`.
 pub static FAMILY: Family = Family {
@@ -60,8 +45,14 @@ pub static FAMILY: Family = Family {
     },
     open: Some(read::open),
     trade: Some(trade::open),
+    limits: Some(trade::limits),
+    providers: Some(trade::providers),
+    keys: Some(FamilyKeys {
+        scheme: Scheme::Secp256k1,
+        account: address::account_of_key,
+    }),
     landing: Some(&trade::Landing),
-    steps: Some(&steps::Steps),
-    transactions: Some(&transaction::Transactions),
-    swaps: Some(swap::open),
+    steps: Some(&trade::Steps),
+    approvals: Some(&trade::Steps),
+    swaps: Some(trade::open_swaps),
 };

@@ -13,7 +13,7 @@ type CallParameters = (
     (sol_data::Uint<256>,),
 );
 
-/// See the module.
+/// Reads and writes the calls and the extra data of orders in ABI encoding.
 pub struct Orders;
 
 impl OrderCodec for Orders {

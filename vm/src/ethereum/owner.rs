@@ -2,7 +2,7 @@
 
 use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_personal};
 
-/// See the module.
+/// Verifies owner signatures: `personal_sign` over the raw bytes of the digest.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {

@@ -65,8 +65,8 @@ impl RawReceipt {
     pub fn spent(&self) -> Option<Spent> {
         let (used, price) = (self.gas_used?.0, self.effective_gas_price?.0);
         Some(Spent {
-            gas: used.saturating_mul(price),
-            data: self.l1_fee.map(|fee| fee.0),
+            work: used.saturating_mul(price),
+            besides: self.l1_fee.map(|fee| fee.0),
         })
     }
 }
@@ -190,7 +190,7 @@ mod tests {
                 r#"{{"transactionHash":"{hash}","blockHash":"{hash}","blockNumber":"0x1","status":"0x1","logs":[]{extra}}}"#
             );
             let receipt = serde_json::from_str::<RawReceipt>(&text).unwrap();
-            receipt.spent().map(|spent| (spent.gas, spent.data))
+            receipt.spent().map(|spent| (spent.work, spent.besides))
         };
         let (gas, fee) = (U256::from(6), U256::from(7));
         let plain = r#","gasUsed":"0x2","effectiveGasPrice":"0x3""#;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::{
-    accounts::account,
+    address::account,
     decode::{self, Doubt, Mined, Rules},
     head::Tip,
     raw::{Quantity, RawHeader, RawReceipt, RawTransaction},
@@ -36,7 +36,7 @@ sol! {
     struct CallRequest { Call[] calls; uint256 nonce; uint256 expiration; }
 }
 
-/// Opens one node of an EVM chain. See [`crate::Family::open`].
+/// Opens one node of an EVM chain, without network traffic.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
     let rpc = Arc::new(Rpc::new(&spec.id, spec.hub_chain_id, endpoint));
     let node = Arc::new(Node {

@@ -165,7 +165,7 @@ pub fn broadcast(refused: &Refused) -> Broadcast {
         return Broadcast::Underpriced;
     }
     if has(&message, NONCE_USED) {
-        return Broadcast::NonceUsed;
+        return Broadcast::Used;
     }
     if has(&message, UNFUNDED) {
         return Broadcast::Unfunded;
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn refusals_of_transactions_in_the_words_of_each_node() {
-        use Broadcast::{Accepted, NonceUsed, Underpriced, Unfunded};
+        use Broadcast::{Accepted, Underpriced, Unfunded, Used};
         for (message, meaning) in [
             ("already known", Accepted),
             ("transaction already imported", Accepted),
@@ -284,16 +284,13 @@ mod tests {
             ("ALREADY_EXISTS: already known", Accepted),
             ("known transaction: 0x1234", Accepted),
             ("Known transaction", Accepted),
-            ("nonce too low: next nonce 7, tx nonce 5", NonceUsed),
-            ("nonce too low", NonceUsed),
-            ("Nonce too low", NonceUsed),
-            (
-                "OldNonce, Current nonce: 7, nonce of rejected tx: 5",
-                NonceUsed,
-            ),
+            ("nonce too low: next nonce 7, tx nonce 5", Used),
+            ("nonce too low", Used),
+            ("Nonce too low", Used),
+            ("OldNonce, Current nonce: 7, nonce of rejected tx: 5", Used),
             (
                 "Transaction nonce is too low. Try incrementing the nonce.",
-                NonceUsed,
+                Used,
             ),
             ("replacement transaction underpriced", Underpriced),
             (

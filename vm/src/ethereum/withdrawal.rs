@@ -17,7 +17,7 @@ const CALLS: Spelling = Spelling {
     native: "0x0000000000000000000000000000000000000000",
 };
 
-/// See the module.
+/// Reads and writes withdrawals as the call requests that the depository executes.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {

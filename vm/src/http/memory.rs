@@ -1,6 +1,6 @@
 //! The memory for answers, over all providers of the process. Most answers are small and free; larger ones
-//! wait for a place, of which one provider never has more than its share, so that a provider that
-//! answers at length costs the others nothing but the rare place for the largest.
+//! wait for a permit, of which one provider never has more than its share, so that a provider that
+//! answers at length costs the others nothing but the rare permit for the largest.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +14,7 @@ use crate::protocol::limits::{PROVIDER_ANSWER, STRANGERS_ANSWER};
 
 /// Bytes of an answer that waits for nothing.
 const SMALL: usize = STRANGERS_ANSWER;
-/// Bytes of an answer that waits for one of the many places.
+/// Bytes of an answer that waits for one of the many permits.
 const MEDIUM: usize = 8 << 20;
 /// Answers between [`SMALL`] and [`MEDIUM`] at one time: 512 MiB.
 const MANY: usize = 64;
@@ -23,8 +23,8 @@ const MANY_EACH: usize = 16;
 /// Answers up to [`PROVIDER_ANSWER`] at one time: 512 MiB. One provider has one.
 const FEW: usize = 8;
 
-static MEDIUM_PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MANY)));
-static LARGE_PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(FEW)));
+static MEDIUM_PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MANY)));
+static LARGE_PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(FEW)));
 
 /// What one provider may take.
 pub struct Share {
@@ -33,7 +33,7 @@ pub struct Share {
     longest: usize,
 }
 
-/// The room that an answer has by now. Who waits for more holds only places that those before it in the
+/// The room that an answer has by now. Who waits for more holds only permits that those before it in the
 /// queue do not wait for: own before common, medium before large.
 #[derive(Debug, Default)]
 pub struct Room {
@@ -62,17 +62,17 @@ impl Share {
             return Err(PostError::TooLarge);
         }
         for (size, own, common) in [
-            (MEDIUM, &self.medium, &*MEDIUM_PLACES),
-            (PROVIDER_ANSWER, &self.large, &*LARGE_PLACES),
+            (MEDIUM, &self.medium, &*MEDIUM_PERMITS),
+            (PROVIDER_ANSWER, &self.large, &*LARGE_PERMITS),
         ] {
             let below = if size == MEDIUM { SMALL } else { MEDIUM };
             if length <= below || room.size >= size {
                 continue;
             }
-            for places in [own, common] {
-                let place = timeout_at(deadline, places.clone().acquire_owned()).await;
-                let place = place.ok().and_then(Result::ok).ok_or_else(full)?;
-                room.held.push(place);
+            for permits in [own, common] {
+                let permit = timeout_at(deadline, permits.clone().acquire_owned()).await;
+                let permit = permit.ok().and_then(Result::ok).ok_or_else(full)?;
+                room.held.push(permit);
             }
             room.size = size;
         }
@@ -97,7 +97,7 @@ mod tests {
         Ok(room)
     }
 
-    /// One test: the common places are the process'.
+    /// One test: the common permits are the process'.
     #[tokio::test(start_paused = true)]
     async fn a_provider_has_its_share_and_all_together_have_so_much() {
         let share = Share::new(usize::MAX);
@@ -111,7 +111,7 @@ mod tests {
         let first = room(&share, PROVIDER_ANSWER).await.unwrap();
         assert_eq!(room(&share, MEDIUM + 1).await.unwrap_err(), full());
         assert!(room(&share, MEDIUM).await.is_ok());
-        // Others have places of their own, until all are taken.
+        // Others have permits of their own, until all are taken.
         let others: Vec<_> = (0..FEW).map(|_| Share::new(PROVIDER_ANSWER)).collect();
         let mut held = Vec::new();
         for other in &others[1..] {
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(room(&others[0], PROVIDER_ANSWER).await.unwrap_err(), full());
         drop(first);
         assert!(room(&others[0], PROVIDER_ANSWER).await.is_ok());
-        // An answer that grows takes each place once.
+        // An answer that grows takes each permit once.
         let mut growing = Room::default();
         let deadline = Instant::now() + Duration::from_secs(1);
         for length in [1, SMALL + 1, MEDIUM, MEDIUM + 1, PROVIDER_ANSWER] {

@@ -2,7 +2,7 @@
 
 use crate::{Codec, CodecError, protocol::text};
 
-/// See the module.
+/// Converts addresses, currencies and transaction ids of `hyperliquid-vm` between text and bytes.
 pub struct Addresses;
 
 impl Codec for Addresses {

@@ -10,7 +10,7 @@ use crate::{
     spec::FinalityDefaults,
 };
 
-/// A payment is found among those of its sender at its time.
+/// The hints that find a payment: its sender and time.
 const HINTS: Hints = Hints {
     deposit: None,
     payment: Some(HintShape {
@@ -27,7 +27,7 @@ pub static FAMILY: Family = Family {
     codec: &address::Addresses,
     lengths: Lengths {
         account: (20, 20),
-        // A token id, with the name of its exchange behind it.
+        // A token id, followed by the name of its exchange.
         currency: (16, 48),
     },
     native_decimals: None,
@@ -45,8 +45,11 @@ pub static FAMILY: Family = Family {
     },
     open: None,
     trade: None,
+    limits: None,
+    providers: None,
+    keys: None,
     landing: None,
     steps: None,
-    transactions: None,
+    approvals: None,
     swaps: None,
 };

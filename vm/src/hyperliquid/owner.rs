@@ -3,7 +3,7 @@
 
 use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_personal};
 
-/// See the module.
+/// Verifies owner signatures of `hyperliquid-vm`.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {

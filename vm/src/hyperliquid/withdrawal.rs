@@ -15,9 +15,9 @@ use crate::{
 };
 
 const FAMILY: &str = "hyperliquid-vm";
-/// A currency starts with this many bytes of token id; a perp dex' name may follow in ASCII.
+/// The bytes of token id at the start of a currency; a perp dex' name may follow in ASCII.
 const TOKEN_BYTES: usize = 16;
-/// The dex of a token without a name of its own.
+/// The dex of a token without a dex name.
 const SPOT: &str = "spot";
 const USD_SEND: &str = "HyperliquidTransaction:UsdSend(string hyperliquidChain,string destination,string amount,uint64 time)";
 const SEND_ASSET: &str = "HyperliquidTransaction:SendAsset(string hyperliquidChain,string destination,string sourceDex,string destinationDex,string token,string amount,string fromSubAccount,uint64 nonce)";
@@ -52,7 +52,7 @@ enum Action {
 struct UsdSend {
     hyperliquid_chain: String,
     destination: String,
-    /// Decimal text; what it counts is the asset's own affair.
+    /// Decimal text in units of the asset.
     amount: String,
     /// Unix milliseconds.
     #[serde(with = "json::text")]
@@ -89,7 +89,7 @@ impl Action {
         }
     }
 
-    /// The EIP-712 struct hash of what the user signs.
+    /// The EIP-712 struct hash of the action that the user signs.
     fn id(&self) -> [u8; 32] {
         let (kind, texts, last) = match self {
             Self::UsdSend(s) => {
@@ -195,7 +195,7 @@ impl From<abi::SendAsset> for Action {
     }
 }
 
-/// See the module.
+/// Encodes and decodes withdrawals of `hyperliquid-vm`.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
@@ -293,7 +293,7 @@ fn encoded(action: &Action) -> Vec<u8> {
     outer.abi_encode()
 }
 
-/// The dex whose name follows the token id, or spot.
+/// The dex name after the token id, or spot.
 fn dex(currency: &[u8]) -> Result<String, CodecError> {
     match currency.get(TOKEN_BYTES..) {
         Some([]) => Ok(SPOT.into()),
@@ -302,11 +302,11 @@ fn dex(currency: &[u8]) -> Result<String, CodecError> {
     }
 }
 
-/// The digits of a decimal text: its own number of decimals is the unit.
+/// The digits of a decimal text without the point, so that its last decimal is the unit.
 fn units(amount: &str) -> Result<String, CodecError> {
-    let (whole, fraction) = amount.split_once('.').unwrap_or((amount, "0"));
+    let (integer, fraction) = amount.split_once('.').unwrap_or((amount, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) {
+    if !digits(integer) || !digits(fraction) {
         return Err(CodecError(format!(
             "not an amount: {:?}",
             text::short(amount)

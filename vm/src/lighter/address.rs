@@ -3,10 +3,10 @@
 
 use crate::{Codec, CodecError, protocol::text};
 
-/// The network's clients hold indexes as 64-bit floats: above this two indexes look alike.
+/// The largest index: the network's clients hold indexes as 64-bit floats, so two larger ones can look alike.
 const LARGEST: u128 = 1 << 53;
 
-/// See the module.
+/// Converts addresses, currencies and transaction ids of `lighter-vm` between text and bytes.
 pub struct Addresses;
 
 impl Codec for Addresses {
@@ -27,7 +27,7 @@ impl Codec for Addresses {
     fn decode_address(&self, bytes: &[u8]) -> Result<String, CodecError> {
         let refused = || CodecError("Not the 16 bytes of an account index".into());
         let index = u128::from_be_bytes(bytes.try_into().map_err(|_| refused())?);
-        // Published answers round indexes that no account has, as a 64-bit float does.
+        // Published answers round the indexes of non-existent accounts like a 64-bit float.
         let text = (index as f64).to_string();
         (text.len() <= 21).then_some(text).ok_or_else(refused)
     }

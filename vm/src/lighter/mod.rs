@@ -27,8 +27,11 @@ pub static FAMILY: Family = Family {
     },
     open: None,
     trade: None,
+    limits: None,
+    providers: None,
+    keys: None,
     landing: None,
     steps: None,
-    transactions: None,
+    approvals: None,
     swaps: None,
 };

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_personal};
 
-/// See the module. The claim's context holds `l1Address`.
+/// Verifies owner signatures of `lighter-vm`. The claim's context has `l1Address`.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {

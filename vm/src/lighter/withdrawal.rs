@@ -15,7 +15,7 @@ use crate::{
 };
 
 const FAMILY: &str = "lighter-vm";
-/// The only action there is.
+/// The code of a transfer, the only action.
 const TRANSFER: u8 = 0;
 
 mod abi {
@@ -42,7 +42,7 @@ enum Action {
     Transfer(Transfer),
 }
 
-/// A transfer as the sequencer takes it.
+/// A transfer in the sequencer's form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Transfer {
@@ -66,7 +66,7 @@ pub struct Transfer {
     pub usdc_fee: u64,
     #[serde(with = "json::text")]
     pub lighter_chain_id: u64,
-    /// At most 64 hex digits, without `0x`; shorter ones are filled with zeros on the right.
+    /// At most 64 hex digits without `0x`, padded with zeros on the right.
     pub memo: String,
 }
 
@@ -131,7 +131,7 @@ impl From<abi::Transfer> for Transfer {
     }
 }
 
-/// See the module.
+/// Encodes and decodes withdrawals of `lighter-vm`.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
@@ -176,7 +176,7 @@ impl WithdrawalCodec for Withdrawals {
         }
     }
 
-    /// The currency becomes the additional data's asset index.
+    /// Converts the currency to the asset index of the additional data.
     fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
         let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
         let memo = memo(extra.memo.strip_prefix("0x").unwrap_or(&extra.memo))?;
@@ -233,7 +233,7 @@ struct RequestExtra {
     usdc_fee: u64,
 }
 
-/// Hex digits, filled up on the right.
+/// Parses hex digits and pads them on the right.
 fn memo(digits: &str) -> Result<B256, CodecError> {
     let plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
     let mut word = [0; 32];

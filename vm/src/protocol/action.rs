@@ -4,7 +4,7 @@ use alloy::sol_types::{Error, SolValue};
 
 use crate::{Bytes, CodecError, EvmAddress, U256};
 
-/// One change of the hub's balances, as an execution carries it.
+/// One change of the hub's balances in an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     Mint {
@@ -93,7 +93,7 @@ impl Action {
         }
     }
 
-    /// The inverse; bytes behind the last field are ignored, as the hub ignores them.
+    /// Decodes `abi.encode(uint8 type, …)`; ignores bytes after the last field, as the hub does.
     pub fn decode(action: &[u8]) -> Result<Self, CodecError> {
         let kind = action
             .first_chunk::<32>()

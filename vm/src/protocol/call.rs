@@ -1,7 +1,6 @@
-//! Call requests: what the EVM and Tron depositories execute (guide: protocol 4.1 and 8.1).
+//! Call requests that the EVM and Tron depositories execute (guide: protocol 4.1 and 8.1).
 //!
-//! The two families share the bytes and the id; only the spelling of an address differs, which
-//! a [`Spelling`] holds.
+//! The two families share the bytes and the id. Only the spelling of addresses differs; a [`Spelling`] holds it.
 
 use alloy::{
     hex,
@@ -16,7 +15,7 @@ use crate::{
     types::{Bytes, EvmAddress, U256},
 };
 
-/// What decoding one request may take; a request body is at most 1 MiB of hex.
+/// The most memory for decoding one request; a request body is at most 1 MiB of hex.
 const MOST_MEMORY: usize = 8 << 20;
 
 mod abi {
@@ -28,11 +27,11 @@ mod abi {
     }
 }
 
-/// How a family writes the addresses of a call request.
+/// A family's spelling of the addresses in a call request.
 pub struct Spelling {
     pub parse: fn(&str) -> Result<EvmAddress, CodecError>,
     pub write: fn(&EvmAddress) -> String,
-    /// The native currency's text.
+    /// The text of the native currency.
     pub native: &'static str,
 }
 
@@ -87,7 +86,7 @@ impl Spelling {
         })
     }
 
-    /// The id is the EIP-712 struct hash; the rest is what the first call moves.
+    /// The withdrawal's id, which is the EIP-712 struct hash, and the transfer of the first call.
     pub fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
         let withdrawal: Withdrawal = match json::read(withdrawal) {
             Ok(withdrawal) => withdrawal,
@@ -145,7 +144,8 @@ impl Spelling {
     }
 }
 
-/// A call that may fail counts as executed, and what further calls move nobody accounts for.
+/// Refuses requests that allow a call to fail, because the failed call counts as executed, and requests with further
+/// calls, whose transfers nobody accounts for.
 fn sole(withdrawal: &Withdrawal) -> Result<(), CodecError> {
     match &withdrawal.calls[..] {
         [call] if call.allow_failure => Err(CodecError("its call may fail".into())),

@@ -1,29 +1,29 @@
 //! Hub identifiers: aliases, token ids, order and withdrawal addresses (guide: protocol 2.4).
 //!
-//! The hub knows a chain by its name's UTF-8 bytes and everything on it by the family's bytes. The
-//! `safe` variants are `abi.encode` instead of packed, so that no two inputs share one preimage.
+//! The hub identifies a chain by the UTF-8 bytes of its name, and everything on it by the family's bytes. The `safe`
+//! variants hash `abi.encode` instead of packed bytes, so that no two inputs have one preimage.
 
 use alloy::{primitives::keccak256, sol_types::SolValue};
 
 use crate::{Address, B256, Bytes, ChainId, EvmAddress, U256};
 
-/// The account that stands for `address` of `chain` at the hub.
+/// The hub account of `address` of `chain`.
 pub fn alias(chain: &ChainId, address: &Address) -> EvmAddress {
     last20(qualified(chain, address))
 }
 
-/// The id of `currency` of `chain` at the hub.
+/// The hub's id of `currency` of `chain`.
 pub fn token_id(chain: &ChainId, currency: &Address) -> U256 {
     qualified(chain, currency).into()
 }
 
-/// The hub account that holds a deposit for its order until it is filled or refunded.
+/// The hub account that holds a deposit until its order is filled or refunded.
 pub struct OrderAccount<'a> {
     pub chain: &'a ChainId,
     pub depositor: &'a Address,
-    /// Of the deposit's block, in Unix seconds.
+    /// The time of the deposit's block in unix seconds.
     pub timestamp: U256,
-    /// The id that the deposit names.
+    /// The order id that the deposit names.
     pub deposit: B256,
 }
 
@@ -38,7 +38,7 @@ impl OrderAccount<'_> {
         ])
     }
 
-    /// The same over `abi.encode(string,bytes,uint256,bytes32)`.
+    /// The account in the `safe` form: over `abi.encode(string,bytes,uint256,bytes32)`.
     pub fn safe_address(&self) -> EvmAddress {
         let fields = (
             self.chain.as_str(),
@@ -50,7 +50,7 @@ impl OrderAccount<'_> {
     }
 }
 
-/// The hub account that holds what an owner withdraws until the withdrawal is executed.
+/// The hub account that holds an owner's withdrawal until it is executed.
 pub struct WithdrawalAccount<'a> {
     pub chain: &'a ChainId,
     pub depository: &'a Address,
@@ -73,10 +73,10 @@ impl WithdrawalAccount<'_> {
         ])
     }
 
-    /// The nonce whose first 16 bytes are the account's nonce's, and whose last 16 bytes commit to the
-    /// account and to `settlement`: those of `keccak(settlement ++ address)`, the address being that of
-    /// the same account with zeros there. A withdrawer signs amount and nonce: with this one, who gets
-    /// what, where, too.
+    /// A nonce with the first 16 bytes of the account's nonce, whose last 16 bytes commit to the account and to
+    /// `settlement`: they are those of `keccak(settlement ++ address)`, with the address of the same account with
+    /// zeros in their place. A withdrawer signs amount and nonce, so this nonce makes the signature cover recipient,
+    /// currency and chain too.
     pub fn bound_nonce(&self, settlement: &str) -> U256 {
         let mut nonce = self.nonce.to_be_bytes::<32>();
         nonce[16..].fill(0);
@@ -90,7 +90,7 @@ impl WithdrawalAccount<'_> {
         U256::from_be_bytes(nonce)
     }
 
-    /// The same over `abi.encode(string,bytes,bytes,bytes,address,bytes32,bytes)`.
+    /// The account in the `safe` form: over `abi.encode(string,bytes,bytes,bytes,address,bytes32,bytes)`.
     pub fn safe_address(&self, additional: &[u8]) -> EvmAddress {
         let fields = (
             self.chain.as_str(),

@@ -4,20 +4,20 @@ use sha2::{Digest, Sha256};
 
 use crate::{B256, U256};
 
-/// `sha256(lower case of the values joined with ":")`: onchain ids and idempotency keys.
+/// `sha256(lower case of the values joined with ":")`, for onchain ids and idempotency keys.
 pub fn deterministic(values: &[&str]) -> B256 {
     let joined = values.join(":").to_lowercase();
     B256::from_slice(&Sha256::digest(joined))
 }
 
-/// What an order's solver signs (personal_sign over the raw bytes) to vouch for one claim about how
-/// the order ended: `outcome` is `fill` or `refund`, the ids are those of the claim's deposits.
+/// The id that an order's solver signs (personal_sign over the raw bytes) for one claim about how the order ended.
+/// `outcome` is `fill` or `refund`; the onchain ids are those of the claim's deposits.
 pub fn claim(outcome: &str, onchain_ids: &[B256], order: B256) -> B256 {
     let ended = self::outcome(onchain_ids, order).to_string();
     deterministic(&["claim", outcome, &ended])
 }
 
-/// The idempotency key of an order's outcome, whatever order its deposits are named in.
+/// The idempotency key of an order's outcome; the order of the ids does not matter.
 pub fn outcome(onchain_ids: &[B256], order: B256) -> B256 {
     let mut ids = onchain_ids.to_vec();
     ids.sort_unstable_by_key(|id| U256::from_be_bytes(id.0));

@@ -1,5 +1,5 @@
-//! Integers and bytes as they stand in JSON bodies: text of [`text`](super::text), or a JSON
-//! number. For the typed bodies of this crate; nothing here knows a family.
+//! Integers and bytes in the typed JSON bodies of this crate: texts in the form of [`text`](super::text), or JSON
+//! numbers. Independent of families.
 
 use std::{fmt, marker::PhantomData};
 
@@ -50,7 +50,7 @@ impl<T: TryFrom<U256>> Visitor<'_> for Integer<T> {
     }
 }
 
-/// `serde(with)`: an integer that is written as decimal text.
+/// `serde(with)`: an integer, written as decimal text.
 pub mod text {
     use super::{Deserializer, Integer, PhantomData, U256, fmt};
 
@@ -66,7 +66,7 @@ pub mod text {
     }
 }
 
-/// `serde(with)`: an integer that is written as a JSON number while that is exact, else as text.
+/// `serde(with)`: an integer, written as a JSON number while that is exact, else as text.
 pub mod plain {
     use super::{MAX_SAFE, U256};
 

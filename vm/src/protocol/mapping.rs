@@ -1,18 +1,18 @@
 //! Generic mapping entries: nonce mapping, no fill or refund (guide: protocol 9.1).
 //!
-//! Pure. The texts are hashed as they are given, so their spelling counts.
+//! Pure. The hashes cover the given texts, so their spelling matters.
 
 use sha2::{Digest, Sha256};
 
 use super::message::{self, GenericMapping, TextError};
 use crate::types::{B256, Bytes, EvmAddress};
 
-/// Where the entry for a transfer's `nonce` (decimal text) stands, under its wallet's alias.
+/// The id of the entry for a transfer's `nonce` (decimal text), under its wallet's alias.
 pub fn nonce_mapping_id(nonce: &str) -> B256 {
     sha256(&["NONCE_MAPPING:", nonce])
 }
 
-/// Where the entry for an order stands, under its solver's alias.
+/// The id of the entry for an order, under its solver's alias.
 pub fn no_fill_or_refund_id(order_id: &str) -> B256 {
     sha256(&["NO_FILL_OR_REFUND:", order_id])
 }
@@ -34,14 +34,14 @@ pub fn nonce_mapping(
     })
 }
 
-/// The data of a nonce mapping as answers spell it: the caller's own digits, in the caller's case.
-/// Oracles compare each other's answers as text.
+/// The data of a nonce mapping in the spelling of answers: the caller's own digits and case, because oracles compare
+/// answers as text.
 pub fn nonce_mapping_text(id: &str, depositor: Option<&str>) -> String {
     let depositor = depositor.unwrap_or_default();
     format!("{id}{}", depositor.strip_prefix("0x").unwrap_or(depositor))
 }
 
-/// Marks an order as neither filled nor refunded for ever; `user` is the solver's alias.
+/// Marks an order for ever as neither filled nor refunded; `user` is the solver's alias.
 pub fn no_fill_or_refund(user: &str, order_id: &str) -> Result<GenericMapping, TextError> {
     Ok(GenericMapping {
         user: message::address(user)?,

@@ -1,7 +1,7 @@
-//! The typed data (EIP-712) that oracles sign, and that clients sign for them (guide: protocol 6).
+//! The typed data (EIP-712) that oracles sign, and that clients sign for oracles (guide: protocol 6).
 //!
-//! Pure: values in, digests out. The domains' contracts and chains come from the caller's
-//! configuration. Text is read strictly here, so that nothing malformed reaches a digest.
+//! Pure: values in, digests out. The contracts and chains of the domains come from the caller's configuration. These
+//! functions parse text strictly, so that no malformed text reaches a digest.
 
 mod client;
 mod hub;
@@ -27,7 +27,7 @@ pub trait TypedMessage {
     /// The hash of the message alone.
     fn struct_hash(&self) -> B256;
 
-    /// What is signed: `keccak(0x1901 ++ domain separator ++ struct hash)`.
+    /// The signed digest: `keccak(0x1901 ++ domain separator ++ struct hash)`.
     fn digest(&self, domain: &Domain) -> B256 {
         let mut bytes = [0; 66];
         bytes[..2].copy_from_slice(&[0x19, 0x01]);
@@ -37,7 +37,7 @@ pub trait TypedMessage {
     }
 }
 
-/// Where a signature counts: name, version, chain and contract, all four always present.
+/// An EIP-712 domain: name, version, chain and contract, all four always present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
     chain: U256,
@@ -61,47 +61,47 @@ impl Domain {
         }
     }
 
-    /// For [`Execution`]: the hub file's `oracleVersion`, `evmChainId`, `oracleAddress`.
+    /// The domain of [`Execution`]: the hub file's `oracleVersion`, `evmChainId`, `oracleAddress`.
     pub fn oracle(version: &str, chain: U256, contract: EvmAddress) -> Self {
         Self::new("RelayOracle", version, chain, contract)
     }
 
-    /// For [`GenericMapping`]: `evmChainId`, `genericMappingAddress`.
+    /// The domain of [`GenericMapping`]: `evmChainId`, `genericMappingAddress`.
     pub fn generic_mapping(chain: U256, contract: EvmAddress) -> Self {
         Self::new("RelayGenericMapping", "1", chain, contract)
     }
 
-    /// For [`PayloadParams`]: `auroraEvmChainId`, `auroraAllocatorSpenderAddress`.
+    /// The domain of [`PayloadParams`]: `auroraEvmChainId`, `auroraAllocatorSpenderAddress`.
     pub fn allocator_spender(chain: U256, contract: EvmAddress) -> Self {
         Self::new("RelayAllocatorSpender", "1", chain, contract)
     }
 
-    /// For [`Trigger`]: `evmChainId`.
+    /// The domain of [`Trigger`]: `evmChainId`.
     pub fn trigger(chain: U256) -> Self {
         Self::new("Trigger", "1", chain, EvmAddress::ZERO)
     }
 
-    /// For [`ExecuteAndWithdraw`]: `evmChainId`, `executorAddress`.
+    /// The domain of [`ExecuteAndWithdraw`]: `evmChainId`, `executorAddress`.
     pub fn executor(chain: U256, contract: EvmAddress) -> Self {
         Self::new("RelayExecutor", "1", chain, contract)
     }
 
-    /// For [`Inclusion`]: `evmChainId`.
+    /// The domain of [`Inclusion`]: `evmChainId`.
     pub fn withdraw_request(chain: U256) -> Self {
         Self::new("WithdrawRequest", "1", chain, EvmAddress::ZERO)
     }
 
-    /// For [`Authorization`]: `evmChainId`, `allocatorAddress`.
+    /// The domain of [`Authorization`]: `evmChainId`, `allocatorAddress`.
     pub fn allocator(chain: U256, contract: EvmAddress) -> Self {
         Self::new("RelayAllocator", "1", chain, contract)
     }
 
-    /// For [`NonceMapping`]: the hub's number of the chain that the wallet signs on.
+    /// The domain of [`NonceMapping`]: the hub's number of the chain that the wallet signs on.
     pub fn nonce_mapping(chain: U256) -> Self {
         Self::new("RelayNonceMapping", "2", chain, EvmAddress::ZERO)
     }
 
-    /// For [`NoFillOrRefund`]: the hub's number of the solver's chain.
+    /// The domain of [`NoFillOrRefund`]: the hub's number of the solver's chain.
     pub fn no_fill_or_refund(chain: U256) -> Self {
         Self::new("RelayNoFillOrRefund", "1", chain, EvmAddress::ZERO)
     }
@@ -119,7 +119,7 @@ impl Domain {
     }
 }
 
-/// Text that cannot stand in a typed message.
+/// A text that a typed message cannot contain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     #[error(
@@ -132,7 +132,7 @@ pub enum TextError {
     Bytes(String),
 }
 
-/// An EVM account as typed data takes it: one case throughout, or a correct checksum.
+/// Parses an EVM account for typed data: one case throughout, or a correct checksum.
 pub fn address(text: &str) -> Result<EvmAddress, TextError> {
     let wrong = || TextError::Address(text.to_owned());
     let bytes = text::bytes(text).map_err(|_| wrong())?;
@@ -144,7 +144,7 @@ pub fn address(text: &str) -> Result<EvmAddress, TextError> {
     sound.then_some(address).ok_or_else(wrong)
 }
 
-/// `0x` and exactly 32 bytes of hex.
+/// Parses `0x` and exactly 32 bytes of hex.
 pub fn word(text: &str) -> Result<B256, TextError> {
     text::bytes(text)
         .ok()
@@ -152,7 +152,7 @@ pub fn word(text: &str) -> Result<B256, TextError> {
         .ok_or_else(|| TextError::Word(text.to_owned()))
 }
 
-/// `0x` and whole bytes of hex.
+/// Parses `0x` and whole bytes of hex.
 pub fn bytes(text: &str) -> Result<Bytes, TextError> {
     text::bytes(text).map_err(|_| TextError::Bytes(text.to_owned()))
 }

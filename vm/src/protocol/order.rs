@@ -1,7 +1,7 @@
 //! The order, its id and its wire form (guide: protocol 3.1).
 //!
-//! Amounts, salts and addresses stay the texts that they came as: answers echo them byte for byte,
-//! and only [`Order::typed`] says what they mean.
+//! Amounts, salts and addresses keep their original texts: answers repeat them byte for byte, and only
+//! [`Order::typed`] interprets them.
 
 use alloy::sol_types::SolStruct;
 use serde::{Deserialize, Serialize};
@@ -12,14 +12,13 @@ use crate::{B256, Bytes, CodecError, Family, U256};
 /// The only version of orders.
 pub const VERSION: &str = "v1";
 
-/// What the salt of an order begins with if every claim about it carries its solver's signature: the
-/// first half of the sha256 of "claims carry the solver's signature". The salt is in the order's id,
-/// so that nobody takes that back.
+/// The start of the salt of an order whose claims must all carry its solver's signature: the first half of the sha256
+/// of "claims carry the solver's signature". The salt is part of the order's id, so the requirement is permanent.
 const VOUCHED: [u8; 16] = [
     0xb7, 0x06, 0x42, 0x03, 0x15, 0x5a, 0x80, 0x2a, 0xd4, 0x96, 0x67, 0x46, 0x90, 0x9a, 0x30, 0x47,
 ];
 
-/// A salt with `random` in it whose order asks for its solver's signature in every claim.
+/// A salt with `random` in it whose order requires its solver's signature in every claim.
 pub fn vouched_salt(random: [u8; 16]) -> B256 {
     let mut salt = B256::ZERO;
     salt[..16].copy_from_slice(&VOUCHED);
@@ -27,16 +26,16 @@ pub fn vouched_salt(random: [u8; 16]) -> B256 {
     salt
 }
 
-/// Whether an order of this salt asks for its solver's signature in every claim.
+/// Whether an order with this salt requires its solver's signature in every claim.
 pub fn is_vouched(salt: U256) -> bool {
     salt.to_be_bytes::<32>().starts_with(&VOUCHED)
 }
 
-/// What a user pays on which chain, what a solver delivers, and what is refunded otherwise.
+/// What a user pays on which chain, what the solver delivers, and what is refunded otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
-    /// [`VERSION`]; checked by whoever takes orders in, part of the id as it stands.
+    /// [`VERSION`]. The receiver of an order checks it; the id contains it as given.
     pub version: String,
     pub solver_chain_id: String,
     /// An EVM address, whatever the solver chain is.
@@ -47,7 +46,7 @@ pub struct Order {
     pub fees: Vec<Fee>,
 }
 
-/// One payment into a depository, and the ways to give it back.
+/// One payment into a depository, with its refund options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
     pub payment: InputPayment,
@@ -60,7 +59,7 @@ pub struct InputPayment {
     pub chain_id: String,
     pub currency: String,
     pub amount: String,
-    /// The input's share in what is owed when more or less than `amount` was paid.
+    /// The input's weight in what the solver owes when more or less than `amount` was paid.
     pub weight: String,
 }
 
@@ -98,7 +97,7 @@ pub struct OutputPayment {
     pub expected_amount: String,
 }
 
-/// What the solver owes to others at the hub once the order is filled.
+/// A fee that the solver pays at the hub once the order is filled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fee {
@@ -112,10 +111,10 @@ pub struct Fee {
 /// Why an order has no id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
-    /// No family is known for this chain.
+    /// The chain's family is unknown.
     #[error("unknown chain {0:?}")]
     Chain(String),
-    /// A field's text means nothing; `field` is its path, for example `/output/calls`.
+    /// The text of a field is invalid; `field` is its path, for example `/output/calls`.
     #[error("{field}: {why}")]
     Field {
         field: &'static str,
@@ -123,8 +122,8 @@ pub enum OrderError {
     },
 }
 
-/// The order as the hub's contracts hash it (EIP-712): addresses are family bytes, and the output's
-/// fields stand in another order than on the wire.
+/// The order in the form that the hub's contracts hash (EIP-712): addresses are family bytes, and the output's fields
+/// have another order than in JSON.
 #[allow(missing_docs)]
 pub mod typed {
     alloy::sol! {
@@ -153,8 +152,8 @@ pub mod typed {
 }
 
 impl Order {
-    /// The EIP-712 struct hash, without a domain. `family_of` gives the family of a chain; the
-    /// solver's chain is not looked up.
+    /// The EIP-712 struct hash, without a domain. `family_of` returns the family of a chain; the solver's chain is
+    /// not looked up.
     pub fn id(
         &self,
         family_of: impl Fn(&str) -> Option<&'static Family>,
@@ -162,7 +161,7 @@ impl Order {
         Ok(self.typed(family_of)?.eip712_hash_struct())
     }
 
-    /// What the id is the hash of.
+    /// The typed data that the id hashes.
     pub fn typed(
         &self,
         family_of: impl Fn(&str) -> Option<&'static Family>,
@@ -181,7 +180,7 @@ impl Order {
 }
 
 impl Order {
-    /// Refuses accounts and currencies that their family cannot have. Ids are defined for them too.
+    /// Refuses accounts and currencies that cannot exist in their family. Ids exist for them too.
     pub fn check(
         &self,
         family_of: impl Fn(&str) -> Option<&'static Family>,

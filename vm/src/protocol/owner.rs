@@ -1,13 +1,13 @@
 //! Owner operations and their digest (guide: protocol 6.3).
 //!
-//! Pure. What an owner signs is the digest of a canonical JSON text; the families say how.
+//! Pure. An owner signs the digest of a canonical JSON text; each family has its own scheme.
 
 use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 
-/// What an owner asks for.
+/// The operation of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Withdrawal,
@@ -23,7 +23,7 @@ impl Kind {
     }
 }
 
-/// An operation as the request spells it; nothing is normalised before it is hashed.
+/// An operation with the texts of the request; the hash covers them unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation<'a> {
     pub kind: Kind,
@@ -38,8 +38,8 @@ pub struct Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// The canonical text: compact JSON, keys sorted at every depth, numbers as JavaScript writes
-    /// them, an absent `additionalData` left out.
+    /// The canonical text: compact JSON, keys sorted at every depth, numbers in JavaScript's form, no absent
+    /// `additionalData`.
     pub fn canonical(&self) -> String {
         let mut object = Map::new();
         let texts = [
@@ -110,8 +110,8 @@ fn utf16(a: &str, b: &str) -> Ordering {
     a.encode_utf16().cmp(b.encode_utf16())
 }
 
-/// ECMA-262 Number::toString: the shortest digits that read back, without exponent from 1e-6 up to
-/// 1e21. Every number is a double there, so integers beyond 2^53 are rounded.
+/// ECMA-262 Number::toString: the shortest digits that read back, without an exponent from 1e-6 up to 1e21.
+/// JavaScript numbers are doubles, so integers beyond 2^53 are rounded.
 fn javascript(number: &Number) -> String {
     let Some(double) = number.as_f64() else {
         return number.to_string();
@@ -122,7 +122,7 @@ fn javascript(number: &Number) -> String {
     let text = format!("{:e}", double.abs());
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let digits = mantissa.replace('.', "");
-    // The decimal point stands after this many digits.
+    // The number of digits before the decimal point.
     let point = exponent.parse::<i32>().unwrap_or_default() + 1;
     let sign = if double < 0.0 { "-" } else { "" };
     format!("{sign}{}", place_point(&digits, point))
@@ -140,8 +140,8 @@ fn place_point(digits: &str, point: i32) -> String {
         ..=0 => format!("0.{}{digits}", zeros(-point)),
         _ if count <= point => format!("{digits}{}", zeros(point - count)),
         _ => {
-            let (whole, fraction) = digits.split_at(usize::try_from(point).unwrap_or_default());
-            format!("{whole}.{fraction}")
+            let (integer, fraction) = digits.split_at(usize::try_from(point).unwrap_or_default());
+            format!("{integer}.{fraction}")
         }
     }
 }

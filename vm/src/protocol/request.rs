@@ -12,7 +12,7 @@ use crate::{
     types::{B256, Bytes, U256},
 };
 
-/// A v2.2 request as a caller makes it: addresses in their family's own text.
+/// A v2.2 request from a caller: addresses in their family's own text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PayloadRequest {
@@ -25,13 +25,13 @@ pub struct PayloadRequest {
     pub spender: String,
     pub recipient: String,
     pub nonce: String,
-    /// Keyed by family name.
+    /// By family name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_data: Option<Map<String, Value>>,
 }
 
 impl PayloadRequest {
-    /// The params with every text as the caller wrote it, the spender in lower case, no data.
+    /// The params with the caller's texts unchanged, the spender in lower case, and no data.
     pub(crate) fn plain(&self) -> PayloadParams {
         PayloadParams {
             chain_id: self.chain_id.clone(),
@@ -78,7 +78,7 @@ impl PayloadParams {
     }
 }
 
-/// A v2.3 request as a caller makes it: addresses in their family's own text.
+/// A v2.3 request from a caller: addresses in their family's own text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WithdrawCall {
@@ -91,7 +91,7 @@ pub struct WithdrawCall {
     pub spender: String,
     pub receiver: String,
     pub nonce: String,
-    /// Keyed by family name.
+    /// By family name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_data: Option<Map<String, Value>>,
 }
@@ -118,7 +118,7 @@ pub struct WithdrawRequest {
 }
 
 impl WithdrawRequest {
-    /// Normalises `call` for a chain of `family` whose spender lives on a chain of `spender`.
+    /// Normalises `call` for a chain of `family` whose spender is on a chain of `spender`.
     pub fn new(call: &WithdrawCall, family: &Family, spender: &Family) -> Result<Self, CodecError> {
         let codec = family.withdrawals.ok_or_else(|| unsupported(family))?;
         let encode = |text: &str| family.codec.encode_address(text).map(Bytes::from);
@@ -151,7 +151,7 @@ impl WithdrawRequest {
     }
 }
 
-/// What a caller added for `family`, typed; missing additional data is refused.
+/// The caller's additional data for `family`, typed; an error where it is missing.
 pub(crate) fn additional<T: serde::de::DeserializeOwned>(
     data: Option<&Map<String, Value>>,
     family: &str,
@@ -166,7 +166,7 @@ pub(crate) fn unsupported(family: &Family) -> CodecError {
     CodecError(format!("Withdrawals on {} are not supported", family.name))
 }
 
-/// 32 bytes of `0x` hex.
+/// Parses `0x` and 32 bytes of hex.
 pub(crate) fn word(text: &str) -> Result<B256, CodecError> {
     message::word(text).map_err(|error| CodecError(error.to_string()))
 }

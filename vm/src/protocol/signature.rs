@@ -1,6 +1,6 @@
 //! secp256k1 signatures over digests: parse, recover, EIP-191 (guide: protocol 6.2).
 //!
-//! Pure. Makes no signatures: that is the signer's business.
+//! Pure. This module makes no signatures.
 
 mod der;
 #[cfg(test)]
@@ -22,29 +22,29 @@ use crate::types::{B256, Bytes, EvmAddress};
 
 /// The order of the curve's group: r and s are below it.
 const ORDER: B256 = b256!("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
-/// Half of it: a greater s has a smaller twin.
+/// Half of the order: for a greater s there is a smaller s of the same signature.
 const HALF_ORDER: B256 = b256!("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0");
 
-/// Why bytes are not a signature, or not one that anybody made.
+/// Why bytes are not a valid signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     #[error("invalid signature length")]
     Length,
-    /// Not `0x` hex, a foreign v, r or s outside the group, or a high s where a low one is due.
+    /// Not `0x` hex, an unknown v, r or s outside the group, or a high s where a low one is required.
     #[error("Invalid signature")]
     Malformed,
-    /// No key has made it, or another than the claimed one.
+    /// No key made it, or another key than the claimed one.
     #[error("Invalid signature")]
     Unrecoverable,
 }
 
-/// A signature as oracles exchange it: 65 bytes `r || s || v`, v 27 or 28, low s; as text `0x` and
-/// 130 lower-case hex digits.
+/// A signature as oracles exchange it: 65 bytes `r || s || v` with v 27 or 28 and low s; its text is `0x` and 130
+/// lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature([u8; 65]);
 
 impl Signature {
-    /// The strict reading of 65 bytes.
+    /// Parses 65 bytes strictly.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SignatureError> {
         let bytes: [u8; 65] = bytes.try_into().map_err(|_| SignatureError::Length)?;
         let (r, s) = scalars(&bytes);
@@ -54,8 +54,8 @@ impl Signature {
             .ok_or(SignatureError::Malformed)
     }
 
-    /// Joins the halves; `odd` is the parity of the nonce point. A high s is replaced by its twin,
-    /// and the parity with it.
+    /// Joins r and s; `odd` is the parity of the curve point of r. Replaces a high s by its low twin, and flips the
+    /// parity.
     pub fn from_scalars(r: B256, s: B256, odd: bool) -> Result<Self, SignatureError> {
         let high = s > HALF_ORDER && s < ORDER;
         let s = if high { negate(s) } else { s };
@@ -109,8 +109,8 @@ impl<'de> Deserialize<'de> for Signature {
     }
 }
 
-/// The account that signed `digest`, read as wallets' signatures are: v 0, 1, 27 or 28, any s.
-/// Only 65 bytes: the 64-byte form of EIP-2098 is refused.
+/// The account that signed `digest`, with the rules of wallet signatures: v 0, 1, 27 or 28, any s. Only 65 bytes;
+/// refuses the 64-byte form of EIP-2098.
 pub fn recover_wallet(signature: &[u8], digest: &B256) -> Result<EvmAddress, SignatureError> {
     let bytes: &[u8; 65] = signature.try_into().map_err(|_| SignatureError::Length)?;
     let odd = match bytes[64] {
@@ -125,7 +125,7 @@ pub fn recover_wallet(signature: &[u8], digest: &B256) -> Result<EvmAddress, Sig
     recover_compact(&bytes[..64], odd, digest)
 }
 
-/// The bytes of a signature's text: `0x` and whole bytes of hex, in any case.
+/// Parses the text of a signature: `0x` and whole bytes of hex, in any case.
 pub fn signature_hex(text: &str) -> Result<Bytes, SignatureError> {
     // No signature of any family is this long; BIP-322 witnesses are the longest.
     if text.len() > 16_384 {
@@ -134,8 +134,8 @@ pub fn signature_hex(text: &str) -> Result<Bytes, SignatureError> {
     text::bytes(text).map_err(|_| SignatureError::Malformed)
 }
 
-/// Whether the account `signer` (`0x` and 40 hex digits in any case) made `signature` over `message`
-/// with a wallet's personal_sign: order ids by solvers, digests by owners.
+/// Checks that the account `signer` (`0x` and 40 hex digits in any case) made `signature` over `message` with a
+/// wallet's personal_sign: for order ids of solvers and digests of owners.
 pub fn verify_personal(
     signer: &str,
     message: &[u8],
@@ -147,7 +147,7 @@ pub fn verify_personal(
     same.then_some(()).ok_or(SignatureError::Unrecoverable)
 }
 
-/// What personal_sign hashes: `"\x19Ethereum Signed Message:\n"`, the decimal length, the bytes.
+/// The hash of personal_sign: over `"\x19Ethereum Signed Message:\n"`, the decimal length, and the bytes.
 pub fn eip191(message: &[u8]) -> B256 {
     alloy::primitives::eip191_hash_message(message)
 }

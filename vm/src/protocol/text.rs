@@ -1,12 +1,11 @@
-//! Numbers, hex and base58 as the wire writes them. Strict: one value has one meaning, and what is
-//! not a number is refused instead of guessed.
+//! Parses the numbers, hex and base58 of the wire. Strict: one value has one meaning, and anything else is refused.
 
 use crate::{Bytes, CodecError, EvmAddress, U256};
 
-/// Base58 is quadratic in its length; nothing that is one is longer than a Solana signature.
+/// The longest base58 text: decoding is quadratic in the length, and a Solana signature is the longest value.
 const BASE58_LIMIT: usize = 128;
 
-/// An unsigned number of at most 256 bits: decimal digits, or `0x` and hex digits.
+/// Parses an unsigned number of at most 256 bits: decimal digits, or `0x` and hex digits.
 pub fn number(text: &str) -> Result<U256, CodecError> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(digits) => (digits, 16),
@@ -19,7 +18,7 @@ pub fn number(text: &str) -> Result<U256, CodecError> {
         .ok_or_else(|| CodecError(format!("Not an unsigned 256-bit number: {}", short(text))))
 }
 
-/// Bytes written as `0x` and an even number of hex digits.
+/// Parses bytes: `0x` and an even number of hex digits.
 pub fn bytes(text: &str) -> Result<Bytes, CodecError> {
     text.strip_prefix("0x")
         .and_then(|digits| alloy::hex::decode(digits).ok())
@@ -28,7 +27,7 @@ pub fn bytes(text: &str) -> Result<Bytes, CodecError> {
         .ok_or_else(|| not_hex(text))
 }
 
-/// Hex digits without a prefix; an odd number of them is padded with a zero on the left.
+/// Parses hex digits without a prefix; pads an odd number of them with a zero on the left.
 pub fn padded(digits: &str) -> Result<Vec<u8>, CodecError> {
     let even = if digits.len().is_multiple_of(2) {
         digits.to_owned()
@@ -41,14 +40,14 @@ pub fn padded(digits: &str) -> Result<Vec<u8>, CodecError> {
     alloy::hex::decode(&even).map_err(|_| not_hex(digits))
 }
 
-/// The hex digits behind the first two characters, whatever those are: how the published bytes of
-/// EVM-like families are defined. [`Family::address`](crate::Family::address) and
-/// [`Family::tx`](crate::Family::tx) refuse what does not decode to itself.
+/// Parses the hex digits after the first two characters, whatever those are: the published definition of the bytes of
+/// EVM-like families. [`Family::address`](crate::Family::address) and [`Family::tx`](crate::Family::tx) refuse texts
+/// that do not decode to themselves.
 pub fn behind_prefix(text: &str) -> Result<Vec<u8>, CodecError> {
     padded(&text.chars().skip(2).collect::<String>())
 }
 
-/// An EVM address: lower case, or with a correct checksum.
+/// Parses an EVM address: lower case, or with a correct checksum.
 pub fn evm_address(text: &str) -> Result<EvmAddress, CodecError> {
     let refused = || CodecError(format!("Address {:?} is invalid", short(text)));
     let digits = text.strip_prefix("0x").ok_or_else(refused)?;
@@ -62,7 +61,7 @@ pub fn evm_address(text: &str) -> Result<EvmAddress, CodecError> {
     known.then_some(address).ok_or_else(refused)
 }
 
-/// Base58 without a checksum, in the alphabet of Bitcoin.
+/// Parses base58 without a checksum, in Bitcoin's alphabet.
 pub fn base58(text: &str) -> Result<Vec<u8>, CodecError> {
     let refused = || CodecError(format!("Non-base58 character in {:?}", short(text)));
     if text.len() > BASE58_LIMIT {
@@ -71,7 +70,7 @@ pub fn base58(text: &str) -> Result<Vec<u8>, CodecError> {
     bs58::decode(text).into_vec().map_err(|_| refused())
 }
 
-/// Base58 with a checksum; the payload with its version byte.
+/// Parses base58 with a checksum; returns the payload with its version byte. `None` for a wrong checksum.
 pub fn base58_check(text: &str, alphabet: &bs58::Alphabet) -> Option<Vec<u8>> {
     if text.len() > BASE58_LIMIT {
         return None;
@@ -83,7 +82,7 @@ pub fn base58_check(text: &str, alphabet: &bs58::Alphabet) -> Option<Vec<u8>> {
         .ok()
 }
 
-/// The beginning of a caller's text, fit for an error message.
+/// The first 80 characters of a caller's text, for an error message.
 pub fn short(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),

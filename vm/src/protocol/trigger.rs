@@ -1,5 +1,5 @@
-//! Deposit address triggers: what a solver's oracle says about a payment to a deposit address
-//! (guide: protocol 9.2). Pure; field order is the wire's.
+//! Deposit address triggers: the statement of a solver's oracle about a payment to a deposit address (guide: protocol
+//! 9.2). Pure; the fields have the wire's order.
 
 use alloy::{primitives::keccak256, sol_types::SolValue};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ mod abi {
     }
 }
 
-/// A payment that is to become an order.
+/// A payment that becomes an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trigger {
@@ -40,7 +40,7 @@ pub struct Trigger {
     pub extra_data: Bytes,
 }
 
-/// What was paid.
+/// The payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
@@ -52,7 +52,7 @@ pub struct Input {
     pub amount: U256,
 }
 
-/// What the deposit address stands for.
+/// The fields from which the deposit address is derived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DerivationFields {
@@ -73,7 +73,7 @@ pub struct DerivationFields {
     pub price_impact_bps: U256,
 }
 
-/// A currency that a price belongs to.
+/// The currency of a price.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Currency {
@@ -82,7 +82,7 @@ pub struct Currency {
     pub currency: Bytes,
 }
 
-/// US dollars for one whole unit of a currency.
+/// The price of one unit of a currency in US dollars.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Price {

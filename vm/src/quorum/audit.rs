@@ -1,4 +1,4 @@
-//! After a head was agreed: whose head nobody confirms, and who keeps everybody waiting.
+//! Judges providers after a head was agreed: whose head nobody confirms, and which provider is late.
 
 use std::sync::Arc;
 
@@ -16,25 +16,25 @@ use super::{
 };
 use crate::types::{Block, Head};
 
-/// An agreed head, and the providers that were asked for theirs.
+/// An agreed head, and the providers that were asked for it.
 pub struct Audit {
     pub agreed: Block,
     pub seats: Vec<Arc<Seat>>,
     pub required: usize,
 }
 
-/// What a head is beside the agreed one.
+/// How a head relates to the agreed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Fine,
     OtherFork,
-    /// Further than anybody else has got.
+    /// Higher than any other provider's head.
     Ahead,
     Unknown,
 }
 
 impl Audit {
-    /// Judges the heads that are there, and in the background those that are still under way.
+    /// Judges the heads that have arrived, and in the background those that are still missing.
     pub fn start(self, heard: Heard, open: Open<Head>) {
         let now = Instant::now();
         let mut suspects = Vec::new();
@@ -61,7 +61,7 @@ impl Audit {
         tokio::spawn(timeout(LATE, run));
     }
 
-    /// Judges the heads that come late, if they come.
+    /// Judges the late heads that arrive in time.
     async fn hear(&self, mut heard: Vec<Arc<Seat>>, mut open: Open<Head>) {
         let deadline = Instant::now() + CONFIRMATION;
         while let Ok(Some((seat, head))) = timeout_at(deadline, open.next()).await {
@@ -82,7 +82,7 @@ impl Audit {
         }
     }
 
-    /// Whoever is late again and again loses its vote for a while, if the others do without it.
+    /// A provider that is late again and again loses its vote for a while, if the others are enough.
     fn late(&self, seat: &Arc<Seat>) {
         let habit = seat.conduct(|conduct| conduct.late(Instant::now()));
         let others = self.seats.iter().filter(|other| !Arc::ptr_eq(other, seat));
@@ -137,7 +137,7 @@ impl Audit {
         self.beside(seat, head).await
     }
 
-    /// What the others say about a head of `seat`'s. A head below theirs that they know is fine.
+    /// What the other providers say about `seat`'s head. A lower head that they know is fine.
     async fn beside(&self, seat: &Arc<Seat>, head: &Block) -> Verdict {
         let others = self.seats.iter().filter(|other| !Arc::ptr_eq(other, seat));
         let mut others: FuturesUnordered<_> = others.map(|other| sight(other, head)).collect();

@@ -1,7 +1,7 @@
-//! What is held against a provider because of its heads. Pure: the moment is an argument.
+//! The record of a provider's heads. Pure: the moment is an argument.
 //!
-//! Honest nodes stand on another fork for a moment, run ahead of slow ones, and are slow themselves.
-//! Only what lasts is held against them; being behind never is.
+//! Honest nodes are on another fork for a moment, run ahead of slow ones, and are slow themselves. Only a lasting
+//! deviation counts against a provider; being behind never does.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use tokio::time::Instant;
 use super::seat::Weight;
 use crate::types::Block;
 
-/// Heads of one provider are looked into this often; what is gone by then was a race.
+/// The pause between two looks at a provider's heads; a deviation that is gone by then was a race.
 pub const RACE: Duration = Duration::from_secs(2);
 /// How long the others have to reach a head that only one provider has.
 const CATCH_UP: Duration = Duration::from_secs(60);
-/// So often in a row another fork is no reorg any more.
+/// From this many times in a row on, another fork is not a reorg.
 const FORKS: u32 = 3;
-/// So often in a row a late head costs the vote.
+/// This many late heads in a row cost the vote.
 const LATE: u32 = 3;
 
-/// See the module.
+/// What counts against a provider because of its heads.
 #[derive(Default)]
 pub struct Conduct {
     looked_at: Option<Instant>,
     fork_since: Option<Instant>,
-    /// Times that another fork was held against it, in a row.
+    /// How often in a row another fork counted against it.
     forks: u32,
-    /// The first head that nobody else had reached.
+    /// The first head that no other provider had reached.
     claim: Option<(Block, Instant)>,
     late: u32,
     late_at: Option<Instant>,
 }
 
 impl Conduct {
-    /// Whether its head may be looked into now: one look at a time, and not at every read.
+    /// Whether its head may be checked now: one check at a time, and not at every read.
     pub fn look(&mut self, now: Instant) -> bool {
         let due = self.looked_at.is_none_or(|at| now - at >= RACE);
         if due {
@@ -42,14 +42,14 @@ impl Conduct {
         due
     }
 
-    /// Its head is on the agreed chain.
+    /// Records that its head is on the agreed chain.
     pub fn fine(&mut self) {
         self.fork_since = None;
         self.forks = 0;
         self.claim = None;
     }
 
-    /// Its head is on another fork than the agreed one.
+    /// Records that its head is on another fork than the agreed one.
     pub fn forked(&mut self, now: Instant) -> Option<Weight> {
         let since = *self.fork_since.get_or_insert(now);
         if now - since < RACE {
@@ -63,12 +63,12 @@ impl Conduct {
         })
     }
 
-    /// The first head of its own that nobody has reached yet.
+    /// The first head of its own that no other provider has reached.
     pub fn claim(&self) -> Option<&Block> {
         self.claim.as_ref().map(|(block, _)| block)
     }
 
-    /// Nobody else has reached `head`, nor what it claimed before.
+    /// Records that no other provider has reached `head`, nor its earlier claim.
     pub fn ahead(&mut self, head: &Block, now: Instant) -> Option<Weight> {
         let (_, since) = self.claim.get_or_insert_with(|| (head.clone(), now));
         if now - *since < CATCH_UP {
@@ -78,7 +78,7 @@ impl Conduct {
         Some(Weight::Contradiction)
     }
 
-    /// Others have reached what it claimed.
+    /// Records that others have reached its claim.
     pub fn reached(&mut self) {
         self.claim = None;
     }
@@ -87,8 +87,7 @@ impl Conduct {
         self.late = 0;
     }
 
-    /// Its head was not there in time; whether that has become a habit. Reads that waited at the
-    /// same time count once.
+    /// Records a late head; returns whether lateness has become a habit. Concurrent reads count once.
     pub fn late(&mut self, now: Instant) -> bool {
         if self.late_at.is_some_and(|at| now - at < RACE) {
             return false;

@@ -1,5 +1,5 @@
-//! What becomes of answers that are not the agreed one. It changes standings only: what was agreed
-//! stays agreed, and what was not is not made so by asking again.
+//! Handles answers that differ from the agreed one. It changes only the providers' standing: an agreed answer stays
+//! agreed, and asking again cannot create an agreement.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,40 +16,40 @@ use crate::{
     types::{Block, Bytes, Transaction, WithdrawalStatus},
 };
 
-/// How long providers that were not needed are still heard.
+/// How long the quorum takes late answers of providers that it did not need.
 pub const LATE: Duration = Duration::from_secs(15);
-/// How long a provider that is asked once more may take.
+/// The most time for a provider that is asked once more.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// A question to one provider.
 pub type Ask<T> = Arc<dyn Fn(&Provider) -> BoxFuture<'static, Result<T, ReadError>> + Send + Sync>;
 /// What one provider answered.
 pub type Said<T> = (Arc<Seat>, Result<T, ReadError>);
-/// Answers under way.
+/// Pending answers.
 pub type Open<T> = FuturesUnordered<BoxFuture<'static, Said<T>>>;
 
-/// What an answer means beside the agreed one.
+/// What a different answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dissent {
-    /// Both are true: one of the providers is behind.
+    /// Both answers are true: one of the providers is behind.
     Honest,
-    /// Both were true if the chain moved between two reads of one of the providers.
+    /// Both answers may be true: the chain may have moved between two reads of one provider.
     Race,
     /// The providers are on different forks.
     Fork,
     Lie,
 }
 
-/// Something that providers vote about.
+/// An answer on which providers vote.
 pub trait Answer: Large + Clone + Send + Sync + 'static {
-    /// Whether they are one vote.
+    /// Whether two answers are the same vote.
     fn same(&self, other: &Self) -> bool;
-    /// Whether a quorum that says so proves it, whatever the others say.
+    /// Whether a quorum with this answer proves it, whatever the other providers say.
     fn is_proof(&self) -> bool {
         true
     }
 
-    /// What `self` means while `agreed`, which is not the same, is agreed.
+    /// What `self` means when `agreed`, a different answer, is agreed.
     fn against(&self, agreed: &Self) -> Dissent;
 }
 
@@ -74,7 +74,7 @@ impl Answer for Transaction {
         self == other
     }
 
-    /// A receipt that is not there yet when it is asked for, of a block that is when that is.
+    /// A receipt may not be there yet when it is read, although its block is when that is read.
     fn against(&self, agreed: &Self) -> Dissent {
         match (self, agreed) {
             (Self::Missing, _) | (_, Self::Missing) => Dissent::Race,
@@ -113,7 +113,7 @@ impl Answer for Bytes {
     }
 }
 
-/// A block that one head settles on is the same for everybody on that head's chain.
+/// The block that one head settles on is the same for all providers on that head's chain.
 impl Answer for Option<Block> {
     fn same(&self, other: &Self) -> bool {
         self == other
@@ -124,14 +124,14 @@ impl Answer for Option<Block> {
     }
 }
 
-/// Where a provider is about a block.
+/// A provider's knowledge of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// It is on its chain.
+    /// The block is on the provider's chain.
     Holds,
-    /// Its chain has not got there.
+    /// The provider's chain is shorter.
     Short,
-    /// Its chain has another block there.
+    /// The provider's chain has another block at that height.
     Other,
 }
 
@@ -153,7 +153,7 @@ impl Answer for Sight {
         self == other
     }
 
-    /// Who has not got there says nothing of the block: one liar and an honest laggard would undo it.
+    /// A shorter chain proves nothing about the block: one liar and one honest laggard would deny it.
     fn is_proof(&self) -> bool {
         *self != Self::Short
     }
@@ -166,7 +166,7 @@ impl Answer for Sight {
     }
 }
 
-/// An answer that counts, and who gave it.
+/// The agreed answer, and the providers that gave it.
 pub struct Agreed<T: Answer> {
     pub what: &'static str,
     pub answer: Kept<T>,
@@ -175,8 +175,7 @@ pub struct Agreed<T: Answer> {
 }
 
 impl<T: Answer> Agreed<T> {
-    /// Judges what else was said, and in the background what is still under way, so that a lie is
-    /// found even when it came late.
+    /// Judges the other answers, and in the background the pending ones, so that it finds a lie that comes late.
     pub fn settle(self, said: Vec<Said<T>>, mut open: Open<T>) {
         let races = said.into_iter().filter_map(|said| self.judge(said));
         let races: Vec<_> = races.collect();
@@ -197,7 +196,7 @@ impl<T: Answer> Agreed<T> {
         tokio::spawn(timeout(LATE, hear));
     }
 
-    /// Who has to be asked again before it is judged.
+    /// The provider to ask again before it is judged.
     fn judge(&self, (seat, said): Said<T>) -> Option<Arc<Seat>> {
         let dissent = match said.map(Kept::new) {
             Ok(said) if is_same(&said, &self.answer) => return None,
@@ -219,9 +218,10 @@ impl<T: Answer> Agreed<T> {
         }
     }
 
-    /// Whoever now says what the others do, or has them say what it does, was in a race. Who merely has
-    /// not got it, or has what they have not, may keep more or less of the past than they do: that is
-    /// counted, and sets nobody aside, or strangers could with questions about old transactions.
+    /// Judges a provider after a second answer. It was in a race if it now agrees with the others, or the others with
+    /// it. A provider that lacks the answer, or has one that the others lack, may keep a different part of the past:
+    /// the quorum counts that but sets nobody aside, or strangers could cause it with questions about old
+    /// transactions.
     async fn ask_again(&self, seat: &Arc<Seat>) {
         let Some(said) = self.once_more(seat).await else {
             return seat.dispute(self.what, Weight::Doubt);
@@ -247,7 +247,7 @@ impl<T: Answer> Agreed<T> {
     }
 }
 
-/// Whether two answers are one vote, compared beside the other tasks where they are large.
+/// Whether two answers are the same vote; compares large ones on another thread.
 pub fn is_same<T: Answer>(one: &Kept<T>, other: &Kept<T>) -> bool {
     aside(one.is_large() && other.is_large(), || one.same(other))
 }

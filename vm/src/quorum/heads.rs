@@ -1,5 +1,5 @@
-//! Agreement on a head: the highest block that enough providers can know, confirmed by as many. It
-//! waits for no provider that is not needed; who was wrong is found out afterwards, in the background.
+//! Agreement on a head: the highest block that enough providers can know, confirmed by as many. It waits only for the
+//! providers that it needs; a background task finds out afterwards which ones were wrong.
 
 use std::{cmp::Reverse, pin::pin, sync::Arc, time::Duration};
 
@@ -21,21 +21,21 @@ use crate::{
     types::{Block, Head},
 };
 
-/// How long a head waits for the remaining providers while the first ones are far apart.
+/// How long a read of the head waits for more providers while the first heads are far apart.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a provider may take to confirm a head: a fraction of what it may take to read one.
+/// The most time for a provider to confirm a head: a fraction of the time to read one.
 pub const CONFIRMATION: Duration = Duration::from_secs(2);
-/// Heads this close to each other are one chain seen at different moments.
+/// Heads at most this many blocks apart are one chain at different moments.
 pub const CLOSE: u64 = 4;
 
-/// A head, and who showed it.
+/// A head, and the provider that showed it.
 pub type Shown = (Arc<Seat>, Head);
 
-/// What was said so far.
+/// The answers so far.
 #[derive(Default)]
 pub struct Heard {
     pub heads: Vec<Shown>,
-    /// Everybody who answered, even if it was an error.
+    /// All providers that answered, also those with an error.
     pub seats: Vec<Arc<Seat>>,
 }
 
@@ -53,7 +53,7 @@ enum Step {
 }
 
 impl Quorum {
-    /// The `required`-th highest head that as many providers confirm.
+    /// The `required`-th highest head, once as many providers confirm it.
     pub(super) async fn agree(&self, fresh: bool) -> Result<Head, ReadError> {
         let ask = move |provider: &crate::Provider| {
             let reader = provider.reader.clone();
@@ -89,8 +89,8 @@ impl Quorum {
         }
     }
 
-    /// A head that is confirmed, or else one more that was said: a provider that takes its time to
-    /// confirm does not keep the others from being heard.
+    /// Confirms a head or takes one more answer, whichever comes first, so that a slow confirmation does not delay
+    /// the other answers.
     async fn step(&self, open: &mut Open<Head>, heads: &[Shown]) -> Step {
         let confirm = pin!(self.confirm(heads));
         let said = match future::select(confirm, open.next()).await {
@@ -105,13 +105,13 @@ impl Quorum {
         said.map_or(Step::Over, Step::Heard)
     }
 
-    /// Collects heads until enough are there, and more while no quorum of them is close together and tags the same.
+    /// Collects heads until there are enough, and more while no quorum of them is close together with the same tag.
     async fn hear(&self, open: &mut Open<Head>, heard: &mut Heard, deadline: Instant) {
         loop {
             let next = if heard.heads.len() < self.required {
                 open.next().await
             } else if self.is_close(&heard.heads) && self.is_tagged(&heard.heads) {
-                // Whoever answers at once is heard; nobody is waited for.
+                // Takes answers that are already there, and waits for none.
                 open.next().now_or_never().flatten()
             } else {
                 timeout_at(deadline, open.next()).await.ok().flatten()
@@ -123,7 +123,7 @@ impl Quorum {
         }
     }
 
-    /// Whether as many heads as have to agree are close: then no further one can change much.
+    /// Whether a quorum of heads is close together: then a further one changes little.
     fn is_close(&self, heads: &[Shown]) -> bool {
         let mut numbers: Vec<u64> = heads.iter().map(|(_, head)| head.block.number).collect();
         numbers.sort_unstable();
@@ -131,7 +131,7 @@ impl Quorum {
         quorums.any(|some| some[some.len() - 1] - some[0] <= CLOSE)
     }
 
-    /// Whether as many heads as have to agree tag the same block, or none: else one of few decides.
+    /// Whether a quorum of heads tags the same block, or none; else few providers would decide.
     fn is_tagged(&self, heads: &[Shown]) -> bool {
         let tags = || heads.iter().map(|(_, head)| head.tagged);
         let alike = |tag| tags().filter(|other| *other == tag).count();

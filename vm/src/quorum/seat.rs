@@ -1,4 +1,4 @@
-//! One provider's standing in a quorum: what it was asked, how it failed, and whether it counts.
+//! One provider in a quorum: its reads and failures, and whether its vote counts.
 
 use std::{
     sync::{
@@ -13,35 +13,35 @@ use tokio::time::Instant;
 use super::conduct::Conduct;
 use crate::{Provider, ReadError, types::ChainId};
 
-/// The first time aside for a contradiction; each further one doubles it.
+/// How long the first contradiction sets a provider aside; each further one doubles the time.
 const ASIDE: Duration = Duration::from_secs(60);
 const LONGEST_ASIDE: Duration = Duration::from_secs(3600);
-/// Time aside for an answer that was doubtful by itself: a node can be caught in a reorg.
+/// How long a doubtful answer sets a provider aside: the node may be in a reorg.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Time in good standing that makes up for one contradiction.
+/// The time in good standing that cancels one contradiction.
 const FORGIVEN: Duration = Duration::from_secs(3600);
 
-/// How bad a disputed answer is.
+/// How serious a disputed answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Another answer than the agreed one.
+    /// It differs from the agreed answer.
     Contradiction,
-    /// An answer that contradicts itself, while others agreed.
+    /// It contradicts itself, while others agreed.
     Doubt,
-    /// No answer was agreed: somebody is wrong.
+    /// No answer was agreed: one of the providers is wrong.
     Unresolved,
 }
 
-/// Where a provider stands.
+/// A provider's state for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub name: Arc<str>,
     pub reads: u64,
     pub errors: u64,
     pub disputes: u64,
-    /// Its votes do not count at the moment.
+    /// Whether its votes do not count now.
     pub set_aside: bool,
-    /// The last read failed.
+    /// Whether the last read failed.
     pub failing: bool,
 }
 
@@ -51,11 +51,11 @@ impl Health {
     }
 }
 
-/// See the module.
+/// A provider with its standing in the quorum.
 pub struct Seat {
     pub provider: Provider,
     chain: ChainId,
-    /// The place in the operator's list, from 1: metrics name it, because hosts may be private.
+    /// The position in the operator's list, from 1; metrics use it, because hosts may be private.
     position: usize,
     reads: AtomicU64,
     errors: AtomicU64,
@@ -67,7 +67,7 @@ pub struct Seat {
 struct Standing {
     aside_until: Option<Instant>,
     contradictions: u32,
-    /// The end of the last time aside for a contradiction.
+    /// When the last exclusion for a contradiction ends.
     atoned_at: Option<Instant>,
     failing: bool,
     conduct: Conduct,
@@ -95,7 +95,7 @@ impl Seat {
         })
     }
 
-    /// Records that a read ended.
+    /// Records the end of a read.
     pub fn answered<T>(&self, answer: &Result<T, ReadError>) {
         self.reads.fetch_add(1, Relaxed);
         self.standing(|standing| standing.failing = answer.is_err());
@@ -118,7 +118,7 @@ impl Seat {
         .increment(1);
     }
 
-    /// Records an answer that others contradict.
+    /// Records an answer that other providers contradict.
     pub fn dispute(&self, what: &'static str, weight: Weight) {
         self.disputes.fetch_add(1, Relaxed);
         self.standing(|standing| standing.punish(weight));
@@ -128,7 +128,7 @@ impl Seat {
             "chain" => chain.to_string(), "provider" => self.position.to_string()
         )
         .increment(1);
-        // Last: whoever reads the line finds the provider counted and set aside.
+        // Last, so that the provider is already counted and set aside when the line appears.
         tracing::warn!(%chain, provider = &**provider, what, ?weight, "provider disputed");
     }
 
@@ -143,7 +143,7 @@ impl Seat {
         }
     }
 
-    /// What its heads were like.
+    /// Runs `with` on the record of the provider's heads.
     pub fn conduct<T>(&self, with: impl FnOnce(&mut Conduct) -> T) -> T {
         self.standing(|standing| with(&mut standing.conduct))
     }
@@ -159,7 +159,7 @@ impl Standing {
         let time = match weight {
             Weight::Unresolved => return,
             Weight::Doubt => PAUSE,
-            // What was asked before it was set aside is part of the same lie.
+            // A question from before it was set aside belongs to the same contradiction.
             Weight::Contradiction if self.atoned_at.is_some_and(|at| now < at) => return,
             Weight::Contradiction => self.strike(now),
         };
@@ -170,7 +170,8 @@ impl Standing {
         self.aside_until = Some(self.aside_until.map_or(until, |now| now.max(until)));
     }
 
-    /// One more contradiction, less what good standing made up for: the time aside that it costs.
+    /// Adds a contradiction, after good standing has cancelled earlier ones; returns how long it sets the provider
+    /// aside.
     fn strike(&mut self, now: Instant) -> Duration {
         let good = self.atoned_at.map(|at| now.saturating_duration_since(at));
         let forgiven = good.unwrap_or_default().as_secs() / FORGIVEN.as_secs();

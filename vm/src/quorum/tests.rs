@@ -76,14 +76,14 @@ fn disputes(quorum: &Quorum) -> Vec<u64> {
         .collect()
 }
 
-/// Lets what was left running finish.
+/// Lets background tasks finish.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Every piece of work on it ends only once another task of the only worker has run.
+/// An answer whose every operation ends only once another task of the only worker has run.
 struct Huge {
     kind: u8,
     alone: Arc<AtomicUsize>,
@@ -93,7 +93,7 @@ impl Huge {
     fn work(&self) {
         let (done, other) = std::sync::mpsc::channel();
         tokio::spawn(async move { done.send(()) });
-        // As long as nobody waits for that: only what fails takes it.
+        // Limits the wait in case of a failure.
         if other.recv_timeout(Duration::from_secs(20)).is_err() {
             self.alone.fetch_add(1, Ordering::Relaxed);
         }
@@ -131,7 +131,7 @@ impl Answer for Huge {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn large_answers_keep_no_other_task_from_running() {
-    // One that differs, before or after those that agree; and no agreement at all.
+    // A different answer before, between or after those that agree; and no agreement.
     for kinds in [[1, 2, 2], [2, 1, 2], [2, 2, 1], [1, 2, 3]] {
         let (_, quorum) = three();
         let alone = Arc::new(AtomicUsize::new(0));
@@ -202,7 +202,7 @@ async fn one_liar_is_outvoted_and_set_aside() {
             settle().await;
             let health = quorum.health();
             assert_eq!(health[liar].disputes, 1);
-            // What is merely not there may have been pruned.
+            // A missing transaction may have been pruned.
             let aside = lie != Transaction::Missing;
             assert_eq!(health[liar].set_aside, aside);
             assert_eq!(health.iter().map(|h| h.disputes).sum::<u64>(), 1);
@@ -247,7 +247,7 @@ async fn contradictions_are_forgotten_with_time() {
     for seconds in [60, 120, 240] {
         aside(seconds).await;
     }
-    // Each hour makes up for one.
+    // Each hour cancels one contradiction.
     tokio::time::advance(Duration::from_secs(2 * 3600)).await;
     aside(120).await;
     tokio::time::advance(Duration::from_secs(100 * 3600)).await;
@@ -456,7 +456,7 @@ async fn state_is_voted() {
     lost(quorum.settled(&head).await);
 }
 
-/// Says that the transaction is too large, and the truth about everything else.
+/// Answers that the transaction is too large, and truthfully otherwise.
 struct Large(Arc<Script>);
 
 #[async_trait]
@@ -499,7 +499,7 @@ async fn a_transaction_is_too_large_when_a_quorum_says_so() {
         let quorum = Quorum::new(&ChainId::new("ethereum"), providers.collect(), 2).unwrap();
         assert_eq!(read(&quorum).await, expected, "{liars}");
     }
-    // One says so, another nothing: that is no quorum, and nothing for good.
+    // One provider says so and another fails: no quorum, and no final answer.
     let (scripts, _) = three();
     let mut providers: Vec<_> = scripts.iter().map(|one| one.provider("node")).collect();
     providers[0].reader = Arc::new(Large(scripts[0].clone()));

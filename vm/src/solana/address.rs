@@ -2,7 +2,7 @@
 
 use crate::{Codec, CodecError, protocol::text};
 
-/// See the module.
+/// Converts addresses, currencies and transaction ids of `solana-vm` between base58 and bytes.
 pub struct Addresses;
 
 impl Codec for Addresses {

@@ -5,7 +5,7 @@ use ed25519_dalek::{Signature, VerifyingKey};
 
 use crate::{Codec, OwnerClaim, OwnerVerifier, Refusal};
 
-/// See the module. The signature is 64 bytes in hex, with or without `0x`.
+/// Verifies owner signatures of `solana-vm`: 64 bytes in hex, with or without `0x`.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {

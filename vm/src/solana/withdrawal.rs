@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The native currency: 32 zero bytes.
+/// The native currency, 32 zero bytes, in base58.
 const NATIVE: &str = "11111111111111111111111111111111";
 
 /// The Borsh layout.
@@ -62,7 +62,7 @@ impl Withdrawal {
     }
 }
 
-/// See the module.
+/// Encodes and decodes withdrawals of `solana-vm`.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
@@ -102,7 +102,7 @@ impl WithdrawalCodec for Withdrawals {
         }
     }
 
-    /// Keys become 64 hex digits, the native currency the empty text.
+    /// Converts keys to 64 hex digits, and the native currency to the empty text.
     fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
         let currency = match request.currency.as_str() {
             NATIVE => String::new(),
@@ -115,7 +115,7 @@ impl WithdrawalCodec for Withdrawals {
         })
     }
 
-    /// The hub needs nothing besides the request itself.
+    /// Empty: the hub needs only the request itself.
     fn request_data(&self, _: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
         Ok(Vec::new())
     }

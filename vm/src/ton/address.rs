@@ -9,7 +9,7 @@ const BOUNCEABLE: u8 = 0x11;
 const NON_BOUNCEABLE: u8 = 0x51;
 const TEST_ONLY: u8 = 0x80;
 
-/// See the module.
+/// Converts addresses, currencies and transaction ids of `ton-vm` between text and bytes.
 pub struct Addresses;
 
 impl Codec for Addresses {

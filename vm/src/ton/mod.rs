@@ -10,7 +10,7 @@ use crate::{
     spec::FinalityDefaults,
 };
 
-/// A transaction is found by its account and logical time.
+/// The hints that find a transaction: its account and logical time.
 const HINTS: Hints = Hints {
     deposit: Some(HintShape {
         title: "TonHint",
@@ -48,8 +48,11 @@ pub static FAMILY: Family = Family {
     },
     open: None,
     trade: None,
+    limits: None,
+    providers: None,
+    keys: None,
     landing: None,
     steps: None,
-    transactions: None,
+    approvals: None,
     swaps: None,
 };

@@ -1,6 +1,6 @@
 //! Owner signatures of `ton-vm`: TonConnect signData over the digest's hex text (guide: protocol 6.3).
 //!
-//! The wallet's public key comes from its contract, which the caller reads.
+//! The caller reads the wallet's public key from its contract.
 
 use alloy::hex;
 use ed25519_dalek::{Signature, VerifyingKey};
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{Codec, OwnerClaim, OwnerVerifier, Refusal, protocol::signature::signature_hex};
 
-/// See the module. The claim's context holds `timestamp` (Unix seconds), `domain` (of the app that
-/// asked the wallet), `publicKey` (64 hex digits) and `signDataDomain` (of the apps we accept).
+/// Verifies owner signatures of `ton-vm`. The claim's context has `timestamp` (unix seconds), `domain` (of the app
+/// that asked the wallet), `publicKey` (64 hex digits) and `signDataDomain` (of the accepted apps).
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
@@ -65,7 +65,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Whether the app is the configured one or lives under it.
+    /// Whether the app's domain is the accepted one or a subdomain of it.
     fn is_ours(&self) -> bool {
         self.domain
             .strip_suffix(self.sign_data_domain)
@@ -73,8 +73,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What a wallet signs when TonConnect asks for a text (`account`: the hash part of its address on
-/// the basechain; `timestamp`: Unix seconds).
+/// The hash that a wallet signs when TonConnect asks it to sign a text. `account`: the hash part of its address in
+/// the basechain; `timestamp`: unix seconds.
 pub fn sign_data_hash(account: &[u8; 32], domain: &str, timestamp: i64, text: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update([0xff, 0xff]);
@@ -90,7 +90,7 @@ pub fn sign_data_hash(account: &[u8; 32], domain: &str, timestamp: i64, text: &s
     hash.finalize().into()
 }
 
-/// No text that reaches this is near 4 GB.
+/// No text that gets here is near 4 GB.
 fn length(text: &str) -> [u8; 4] {
     u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes()
 }

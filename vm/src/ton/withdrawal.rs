@@ -15,9 +15,9 @@ use crate::{
     },
 };
 
-/// "Pay the fees separately": the wallet's send mode.
+/// The wallet's send mode "pay the fees separately".
 const MODE: u8 = 1;
-/// Bits of a query id's two halves, and of the timeout, as the wallet reads them.
+/// The bits of a query id's two halves and of the timeout in the wallet's format.
 const SHIFT_BITS: u16 = 13;
 const BIT_NUMBER_BITS: u16 = 10;
 const TIMEOUT_BITS: u16 = 22;
@@ -51,7 +51,7 @@ impl Withdrawal {
             .map_err(|_| CodecError("not a TON account".into()))
     }
 
-    /// What the wallet's key signs.
+    /// The cell that the wallet's key signs.
     fn cell(&self) -> Result<Cell, CodecError> {
         let receiver = self.receiver()?;
         let build = || {
@@ -71,7 +71,7 @@ impl Withdrawal {
     }
 }
 
-/// An internal message that carries value and nothing else: `bounce` off, no body.
+/// An internal message that only carries value: `bounce` off, no body.
 fn message(receiver: B256, amount: u128) -> Result<Cell, tycho_types::error::Error> {
     let mut cell = CellBuilder::new();
     // int_msg_info, ihr_disabled on, bounce off, bounced off, no source.
@@ -84,9 +84,9 @@ fn message(receiver: B256, amount: u128) -> Result<Cell, tycho_types::error::Err
     let coins = &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..];
     store(&mut cell, coins.len() as u64, 4)?;
     cell.store_raw(coins, 8 * coins.len() as u16)?;
-    // No other currencies, no fees, no time: the chain fills them in.
+    // No other currencies, no fees, no time: the chain sets them.
     cell.store_zeros(1 + 4 + 4 + 64 + 32)?;
-    // No state, an empty body in place.
+    // No state; an empty body in place.
     cell.store_zeros(2)?;
     cell.build()
 }
@@ -98,7 +98,7 @@ fn store(cell: &mut CellBuilder, number: u64, bits: u16) -> Result<(), tycho_typ
     cell.store_uint(number, bits)
 }
 
-/// See the module.
+/// Encodes and decodes withdrawals of `ton-vm`.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
@@ -151,7 +151,7 @@ impl WithdrawalCodec for Withdrawals {
         Err(CodecError("ton-vm has no payload params".into()))
     }
 
-    /// The hub needs nothing besides the request itself.
+    /// Empty: the hub needs only the request itself.
     fn request_data(&self, _: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
         Ok(Vec::new())
     }

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Accounts, Call, Called};
+use super::{Call, Called, Contracts};
 use crate::{Address, Bytes, Family, ReadError, U256};
 
 /// How long one provider may take.
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct HeadCalls {
     pub family: &'static Family,
     /// In the operator's order; empty when the chain has no provider.
-    pub accounts: Vec<Arc<dyn Accounts>>,
+    pub contracts: Vec<Arc<dyn Contracts>>,
 }
 
 impl HeadCalls {
@@ -28,14 +28,14 @@ impl HeadCalls {
     /// the same order.
     pub async fn many(&self, questions: &[(Address, Bytes)]) -> Vec<Called> {
         let mut answers: Vec<Called> = vec![Err(nobody()); questions.len()];
-        for accounts in &self.accounts {
+        for contracts in &self.contracts {
             let open = (0..answers.len()).filter(|at| answers[*at].is_err());
             let open: Vec<usize> = open.collect();
             if open.is_empty() {
                 break;
             }
             let asked = open.iter().map(|at| &questions[*at]);
-            let said = self.round(accounts, asked).await;
+            let said = self.round(contracts, asked).await;
             for (at, answer) in open.into_iter().zip(said) {
                 answers[at] = answer;
             }
@@ -46,22 +46,25 @@ impl HeadCalls {
     /// Asks one provider; as many answers in the same order.
     pub async fn by(
         &self,
-        accounts: &Arc<dyn Accounts>,
+        contracts: &Arc<dyn Contracts>,
         questions: &[(Address, Bytes)],
     ) -> Vec<Called> {
-        self.round(accounts, questions.iter()).await
+        self.round(contracts, questions.iter()).await
     }
 
     /// Asks one provider, as nobody in particular.
-    pub async fn one(&self, accounts: &Arc<dyn Accounts>, to: &Address, data: Bytes) -> Called {
+    pub async fn one(&self, contracts: &Arc<dyn Contracts>, to: &Address, data: Bytes) -> Called {
         let question = (to.clone(), data);
-        let answer = self.round(accounts, std::iter::once(&question)).await.pop();
+        let answer = self
+            .round(contracts, std::iter::once(&question))
+            .await
+            .pop();
         answer.unwrap_or_else(|| Err(nobody()))
     }
 
     async fn round(
         &self,
-        accounts: &Arc<dyn Accounts>,
+        contracts: &Arc<dyn Contracts>,
         questions: impl Iterator<Item = &(Address, Bytes)>,
     ) -> Vec<Called> {
         let unavailable = |why: String| ReadError::Unavailable(why);
@@ -79,7 +82,7 @@ impl HeadCalls {
             value: U256::ZERO,
         });
         let calls: Vec<_> = calls.collect();
-        tokio::time::timeout(PATIENCE, accounts.calls(&calls))
+        tokio::time::timeout(PATIENCE, contracts.calls(&calls))
             .await
             .unwrap_or_else(|_| failed(unavailable("no answer in time".to_owned())))
     }

@@ -8,7 +8,7 @@ use crate::{
     types::{Address, Amount, Block, Bytes, TxRef},
 };
 
-/// Shows transactions in full. See the module for what it may not be used for.
+/// Shows transactions in full, on one provider's word. Nothing that moves money, signs or decides may rest on it.
 #[async_trait]
 pub trait TxInspector: Send + Sync {
     /// A transaction that is in a block; `None` when the provider's chain has it in none.

@@ -1,4 +1,4 @@
-//! Finding deposits: from block to block, through one provider.
+//! Finding deposits in ranges of heights, through one provider.
 
 use std::ops::RangeInclusive;
 
@@ -9,20 +9,24 @@ use crate::{
     types::{B256, Block, Deposit, Refusal, TxRef},
 };
 
-/// Finds deposits in ranges of blocks.
+/// Finds deposits in ranges of heights. A chain may skip heights; its family knows whether it does. The parent of a
+/// block is the newest block below it, however many heights are between them.
 #[async_trait]
 pub trait Scanner: Send + Sync {
     /// The newest block.
     async fn head(&self) -> Result<Block, ReadError>;
-    /// The block at a height; `None` above the head.
-    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError>;
-    /// Every transaction of the blocks that put something into a configured depository, in block
-    /// order. A reverted transaction is never among them.
-    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError>;
-    /// What the chain itself says that `shown` leaves out of the blocks from `from` to `end`, where the
-    /// family's blocks say what is in them; an error where the provider shows something else than its
-    /// own blocks. It stands in for a second provider where there is none: what a provider forgets is
-    /// found, what it forges with care is not.
+    /// The block that stands at a height: the newest one at or below it. Its own number is lower than `height` only
+    /// where the chain skipped the height. `None` above the head. An error where the provider does not know whether
+    /// the height was skipped; `Doubtful` where the chain skips no height and the provider shows another block.
+    async fn block(&self, height: u64) -> Result<Option<Block>, ReadError>;
+    /// Every transaction in the blocks of these heights that put something into a configured depository, in block
+    /// order; nothing where all of the heights were skipped. A reverted transaction is never among them.
+    async fn deposits(&self, heights: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError>;
+    /// What the chain itself says that `shown` leaves out of the blocks from height `from` to `end`, where the
+    /// family's blocks say what is in them; nothing where `end` is below `from`. An error where the provider shows
+    /// something else than its own blocks. A family whose chains skip heights checks here, too, that those were skipped.
+    /// It stands in for a second provider where there is none: what a provider
+    /// forgets is found, what it forges with care is not.
     async fn omitted(
         &self,
         from: u64,
@@ -35,12 +39,13 @@ pub trait Scanner: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepositTx {
     pub transaction: TxRef,
+    /// The own number of its block.
     pub number: u64,
     pub hash: B256,
     /// Never empty.
     pub deposits: Vec<Deposit>,
-    /// Why no quorum will attest them: they stand here as the transaction's records have them, so that
-    /// somebody looks.
+    /// Why no quorum will attest them. They are shown as the transaction's records have them, so that an operator
+    /// looks at them.
     pub doubt: Option<Refusal>,
 }
 

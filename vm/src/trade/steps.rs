@@ -1,33 +1,37 @@
 //! What users sign on an origin, and what the solver sends on a destination. Pure.
 
-use alloy::primitives::Keccak256;
+use serde_json::Value;
 
-use super::Revert;
+use super::{Authorization, Draft, FeeRate};
 use crate::{
     CodecError,
-    types::{Address, Amount, B256, Bytes},
+    types::{Address, Amount, B256},
 };
 
-/// What a user signs on an origin chain. Pure. The order id stands where the family's decoder finds
-/// it (guide: protocol 3.4).
+/// What a user signs on an origin chain, and the solver on a destination. Pure. The order id stands where the
+/// family's decoder finds it (guide: protocol 3.4).
 pub trait StepBuilder: Send + Sync {
-    /// Calls that put `terms.amount` into the depository: allowance first where one is needed.
-    fn deposit(&self, terms: &DepositTerms<'_>) -> Result<Vec<StepCall>, CodecError>;
-    /// A payment straight to `to`, naming the order behind its calldata.
-    fn send(&self, terms: &PaymentTerms<'_>) -> Result<StepCall, CodecError>;
-    /// Allowance of `amount` for `spender`, through zero first where `reset` says so.
+    /// Transactions that put `terms.amount` into the depository, with what must come before.
+    fn deposit(&self, terms: &DepositTerms<'_>) -> Result<Vec<Step>, CodecError>;
+    /// A payment straight to `terms.to`, which names its order.
+    fn send(&self, terms: &PaymentTerms<'_>) -> Result<Draft, CodecError>;
+    /// The same transaction, which names an order besides.
+    fn name(&self, draft: Draft, order: B256) -> Result<Draft, CodecError>;
+    /// Payments and calls of an order in one transaction of the solver's.
+    fn fill(&self, terms: &FillTerms<'_>) -> Result<Fill, CodecError>;
+    /// A step's data as the API shows it (guide: protocol 11.5).
+    fn render(&self, draft: &Draft, shown: StepFee) -> Result<Value, CodecError>;
+}
+
+/// Rights to take what an account has. Pure.
+pub trait ApprovalSteps: Send + Sync {
+    /// Lets `spend.spender` take `spend.amount`, through zero first where `reset` says so.
     fn approve(
         &self,
         owner: &Address,
         spend: &Spend<'_>,
         reset: bool,
-    ) -> Result<Vec<StepCall>, CodecError>;
-    /// Payments and calls of an order in one transaction of the solver's, through the fill router
-    /// when there is more than one payment or any call; then tokens are paid through the proxy, which
-    /// the solver must have allowed to take them.
-    fn fill(&self, terms: &FillTerms<'_>) -> Result<Call, CodecError>;
-    /// The error that a revert's data holds, readable.
-    fn explain(&self, data: &[u8]) -> Revert;
+    ) -> Result<Vec<Step>, CodecError>;
 }
 
 /// Somebody's right to take money.
@@ -38,7 +42,7 @@ pub struct Spend<'a> {
     pub amount: Amount,
 }
 
-/// See [`StepBuilder::deposit`].
+/// What a deposit is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct DepositTerms<'a> {
     pub user: &'a Address,
@@ -48,13 +52,13 @@ pub struct DepositTerms<'a> {
     pub order: B256,
     /// Through the depository's own functions; otherwise a bare transfer that names the order.
     pub explicit: bool,
-    /// What the user has allowed the depository already.
-    pub allowance: Amount,
-    /// The token wants its allowance set to zero before it is set anew.
+    /// What the depository may take of the user's already.
+    pub approved: Amount,
+    /// The token wants its approval set to zero before it is set anew.
     pub reset: bool,
 }
 
-/// See [`StepBuilder::send`].
+/// What a payment straight to its recipient is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct PaymentTerms<'a> {
     pub from: &'a Address,
@@ -64,16 +68,27 @@ pub struct PaymentTerms<'a> {
     pub order: B256,
 }
 
-/// See [`StepBuilder::fill`].
+/// What a fill is made of: the payments and calls of an order.
 #[derive(Clone, Copy, Debug)]
 pub struct FillTerms<'a> {
     pub solver: &'a Address,
     pub router: Option<&'a Address>,
-    /// Takes its caller's tokens only. The router is everybody's tool: nobody may allow it anything.
+    /// Takes its caller's tokens only. The router is everybody's tool: nobody may let it take anything.
     pub proxy: Option<&'a Address>,
     pub payments: &'a [Payout],
     pub calls: &'a [crate::OrderCall],
+    pub authorizations: &'a [Authorization],
     pub order: B256,
+}
+
+/// A fill as it goes on chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fill {
+    pub draft: Draft,
+    /// It goes through the router.
+    pub routed: bool,
+    /// Who takes the solver's tokens for it, where it is not the solver itself: the proxy.
+    pub spender: Option<Address>,
 }
 
 /// One payment of an order's output.
@@ -86,50 +101,25 @@ pub struct Payout {
 
 /// One transaction of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StepCall {
-    pub step: Step,
-    pub call: Call,
+pub struct Step {
+    pub kind: StepKind,
+    pub draft: Draft,
 }
 
 /// What a step is called (guide: protocol 11.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum StepKind {
     Approve,
     Deposit,
     Swap,
     Send,
 }
 
-/// A call of `to` by `from`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    pub from: Address,
-    pub to: Address,
-    pub data: Bytes,
-    pub value: Amount,
-}
-
-impl Call {
-    /// An account's call of itself that does nothing.
-    pub fn nothing(account: &Address) -> Self {
-        Self {
-            from: account.clone(),
-            to: account.clone(),
-            data: Bytes::new(),
-            value: Amount::ZERO,
-        }
-    }
-
-    /// What tells this call from any other: everything it holds, each part behind its length.
-    pub fn digest(&self) -> B256 {
-        let value = self.value.to_be_bytes::<32>();
-        let parts: [&[u8]; 4] = [self.from.bytes(), self.to.bytes(), &value, &self.data];
-        let mut hash = Keccak256::new();
-        for part in parts {
-            // Lengths fit: a part is in memory.
-            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-            hash.update(part);
-        }
-        hash.finalize()
-    }
+/// What a step is shown to cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepFee {
+    /// The chain's number.
+    pub number: u64,
+    pub work: u64,
+    pub rate: FeeRate,
 }

@@ -4,20 +4,19 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use super::{Authorization, Call, Failover, Intended, Revert, Signer, Unsigned};
+use super::{Draft, FeeRate, Unsigned};
 use crate::{
-    Chain, CodecError,
+    CodecError,
     oracle::ReadError,
-    types::{Address, Amount, B256, Block, Bytes, Head, Transaction, U256},
+    types::{Address, Amount, Block, Bytes, Head, Transaction},
 };
 
 /// What an account means to land.
 #[derive(Clone, Debug)]
 pub struct Intent {
-    pub call: Call,
-    pub authorizations: Vec<Authorization>,
-    /// How much work it may take, in the family's own unit, as it was simulated.
-    pub limit: u64,
+    pub draft: Draft,
+    /// How much work it may take, as it was simulated.
+    pub work: u64,
     /// What it takes of currencies other than the native one.
     pub spends: Vec<(Address, Amount)>,
 }
@@ -66,7 +65,7 @@ pub struct Prepared {
 
 /// The chain counts more of the account's transactions than were made here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the account's nonce is {mined}, ours is {next}")]
+#[error("the chain has {mined} transactions of the account, {next} were made here")]
 pub struct Jump {
     pub next: u64,
     pub mined: u64,
@@ -82,7 +81,7 @@ pub enum SubmitError {
     #[error(transparent)]
     Unsigned(#[from] Unsigned),
     /// The chain asks more for inclusion than the operator lets it.
-    #[error("gas costs more than the operator's limit")]
+    #[error("inclusion costs more than the operator's limit")]
     Dear,
     /// Further than is believed without the operator's word.
     #[error(transparent)]
@@ -98,11 +97,11 @@ pub enum Status {
     Doubtful,
     /// Providers have one of them in a block.
     Included(Box<Included>),
-    /// Something else has used what it holds, for good: none can land.
+    /// None of its transactions can land, for good: something else has used what it holds, or they have expired.
     Lost,
 }
 
-/// See [`Status::Included`].
+/// A transaction of an attempt in a block, as providers have it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Included {
     /// Which of [`Attempt::signed`].
@@ -122,8 +121,9 @@ pub trait Submitter: Send + Sync {
     /// Asks the chain for what an attempt at `goal` needs to know; `first`: nothing is known of the account.
     /// Nothing is taken yet.
     async fn look(&self, goal: Goal<'_>, first: bool) -> Result<Box<dyn Outlook>, SubmitError>;
-    /// The attempt with one more signed transaction that takes the place of the newest, and pays no one if it
-    /// `cancel`s; `None` where none is made. Once cancelled, an attempt stays so.
+    /// The attempt with one more signed transaction, which lands at most where the newest does not, and pays no one
+    /// if it `cancel`s; `None` where none is made now. A family that cannot cancel by a transaction adds none and
+    /// sends nothing more. Once cancelled, an attempt stays so.
     async fn replace(
         &self,
         attempt: &Attempt,
@@ -137,7 +137,7 @@ pub trait Submitter: Send + Sync {
     async fn reached(&self) -> Result<Bytes, SubmitError>;
 }
 
-/// What the chain said for an attempt. See [`Submitter::look`].
+/// What the chain said when [`Submitter::look`] asked it for an attempt.
 #[async_trait]
 pub trait Outlook: Send {
     /// Makes and signs the attempt, with what is stored of the account. Asks no provider.
@@ -186,16 +186,8 @@ impl fmt::Display for Label {
     }
 }
 
-/// Landing as a family has it. But for [`Landing::open`] it is about bytes that are stored: pure.
+/// What a family stores of accounts and attempts. Pure.
 pub trait Landing: Send + Sync {
-    /// The account of a key. No transaction is made whose unit of work costs more than `most`.
-    fn open(
-        &self,
-        chain: &Chain,
-        providers: &Failover,
-        key: Arc<dyn Signer>,
-        most: u128,
-    ) -> Result<Account, CodecError>;
     /// What the account's next attempt holds.
     fn next(&self, account: &[u8]) -> Result<Bytes, CodecError>;
     /// Whether the account has come to an attempt.
@@ -214,38 +206,13 @@ pub trait Landing: Send + Sync {
 /// Sends transactions, and says what became of them.
 #[async_trait]
 pub trait Writer: Send + Sync {
-    /// Gas units that a transaction would take now, by the provider's estimate. `Err` inside: it would
-    /// revert. The authorizations and the state of the pending block count where the provider has them.
-    async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError>;
-    /// What gas costs now.
-    async fn fees(&self) -> Result<Fees, ReadError>;
-    /// The number of `owner`'s transactions in blocks, or with those that wait.
-    async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError>;
+    /// What a unit of work costs now.
+    async fn rate(&self) -> Result<FeeRate, ReadError>;
     /// Hands a signed transaction to the network.
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError>;
-    /// What became of a transaction, by this provider's head.
-    async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError>;
-}
-
-/// Wei per gas unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fees {
-    /// The next block's base fee.
-    pub base: u128,
-    /// A tip that is included soon.
-    pub priority: u128,
-}
-
-impl Fees {
-    /// What a unit costs that is included soon.
-    pub const fn price(&self) -> u128 {
-        self.base.saturating_add(self.priority)
-    }
-
-    /// What so many units cost.
-    pub fn of(&self, units: u64) -> Amount {
-        U256::from(self.price()).saturating_mul(U256::from(units))
-    }
+    /// What became of a transaction, by this provider's head. The id is as
+    /// [`Codec::encode_transaction_id`](crate::Codec::encode_transaction_id) has it.
+    async fn fate(&self, id: &Bytes) -> Result<Fate, ReadError>;
 }
 
 /// What a node said to a transaction. None of it is proof of inclusion.
@@ -253,9 +220,9 @@ impl Fees {
 pub enum Broadcast {
     /// It waits now, or waited already.
     Accepted,
-    /// A transaction with this nonce is in a block.
-    NonceUsed,
-    /// Another transaction with this nonce waits, and this one pays too little to replace it.
+    /// What it holds is used by a transaction that is in a block.
+    Used,
+    /// Another transaction that holds the same waits, and this one pays too little to replace it.
     Underpriced,
     /// The account cannot pay for it.
     Unfunded,
@@ -268,10 +235,10 @@ pub enum Broadcast {
 /// What its sender paid for a transaction that is in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// The gas that it used, at what that cost.
-    pub gas: Amount,
-    /// Its bytes besides; `None` where that is not told.
-    pub data: Option<Amount>,
+    /// The work that it took, at what that cost.
+    pub work: Amount,
+    /// What the chain charged besides; `None` where that is not told.
+    pub besides: Option<Amount>,
 }
 
 /// Where a transaction is.

@@ -10,11 +10,11 @@ use serde::Deserialize;
 
 use crate::{
     SpecError,
-    trade::{Call, HeadCalls},
+    trade::{Draft, HeadCalls},
     types::{Address, Amount},
 };
 
-/// See [`Family::swaps`](crate::Family::swaps).
+/// Opens the exchanges that a chain's configuration names. An error where it does not fit the family.
 pub type OpenSwaps = fn(&SwapSpec, &SwapAccess) -> Result<SwapVenues, SpecError>;
 
 /// The exchanges of one chain as configured. Addresses are texts of its family.
@@ -87,8 +87,8 @@ pub struct SwapOffer {
     pub terms: SwapTerms,
     pub input: Amount,
     pub output: Amount,
-    /// Gas units of the exchange alone.
-    pub gas: u64,
+    /// Work of the exchange alone.
+    pub work: u64,
     /// The venue's own note of the way that it found, given back when building.
     pub route: Vec<u8>,
 }
@@ -107,10 +107,10 @@ pub struct SwapOrder {
 
 /// The transaction of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SwapCall {
-    /// Who must be allowed to take the input; `None` where nobody need be.
+pub struct SwapDraft {
+    /// Who must be let to take the input; `None` where nobody need be.
     pub spender: Option<Address>,
-    pub call: Call,
+    pub draft: Draft,
 }
 
 /// Why a venue does not exchange.
@@ -141,7 +141,7 @@ pub trait SwapVenue: Send + Sync {
         self.offer(terms).await
     }
     /// The transaction of an offer of its own.
-    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError>;
+    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError>;
 }
 
 impl SwapOffer {

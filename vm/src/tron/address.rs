@@ -3,10 +3,10 @@
 
 use crate::{Codec, CodecError, protocol::text};
 
-/// The network's first byte.
+/// The first byte of the network's addresses.
 pub(super) const PREFIX: u8 = 0x41;
 
-/// See the module.
+/// Converts addresses, currencies and transaction ids of `tron-vm` between text and bytes.
 pub struct Addresses;
 
 impl Codec for Addresses {
@@ -14,7 +14,7 @@ impl Codec for Addresses {
         "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb"
     }
 
-    /// Base58check, or hex: `41` and 40 digits, or `0x` and the 40 digits alone.
+    /// Accepts base58check, or hex: `41` and 40 digits, or `0x` and the 40 digits alone.
     fn encode_address(&self, text: &str) -> Result<Vec<u8>, CodecError> {
         let bytes = match (text.len(), text.strip_prefix("0x")) {
             (42, Some(digits)) => text::padded(&format!("41{digits}")).ok(),

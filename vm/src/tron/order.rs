@@ -1,12 +1,12 @@
-//! Order calls and extra data of `tron-vm` (guide: protocol 3.2): the fill contract as on EVM chains,
-//! written in base58check. There are no order calls.
+//! Order calls and extra data of `tron-vm` (guide: protocol 3.2): the fill contract as on EVM chains, in base58check.
+//! The family has no order calls.
 
 use alloy::sol_types::SolValue;
 
 use super::address::{Addresses, PREFIX};
 use crate::{Address, Codec, CodecError, EvmAddress, OrderCall, OrderCodec};
 
-/// See the module.
+/// Encodes and decodes the extra data of `tron-vm` orders.
 pub struct Orders;
 
 impl OrderCodec for Orders {

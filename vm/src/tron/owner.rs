@@ -8,7 +8,7 @@ use crate::{
     types::B256,
 };
 
-/// See the module.
+/// Verifies owner signatures of `tron-vm`.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
@@ -23,13 +23,13 @@ impl OwnerVerifier for Owners {
 fn signed(claim: &OwnerClaim<'_>) -> Result<bool, SignatureError> {
     let bytes = signature_hex(claim.signature)?;
     let recovered = recover_wallet(&bytes, &tip191(&hex::encode(claim.digest)))?;
-    // The prefix byte 41 and the account.
+    // The bytes are the prefix 41 and the account.
     Ok(super::address::Addresses
         .encode_address(claim.owner)
         .is_ok_and(|owner| owner.strip_prefix(&[0x41]) == Some(&recovered[..])))
 }
 
-/// What TronLink's signMessageV2 hashes.
+/// The hash of TronLink's signMessageV2.
 fn tip191(message: &str) -> B256 {
     keccak256(format!(
         "\x19TRON Signed Message:\n{}{message}",

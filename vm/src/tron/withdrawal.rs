@@ -28,7 +28,7 @@ const CALLS: Spelling = Spelling {
     native: "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
 };
 
-/// See the module.
+/// Encodes and decodes withdrawals of `tron-vm`.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
@@ -44,7 +44,7 @@ impl WithdrawalCodec for Withdrawals {
         CALLS.describe(withdrawal)
     }
 
-    /// Addresses become those of the EVM: 20 bytes without the prefix.
+    /// Converts addresses to those of the EVM: 20 bytes without the prefix.
     fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
         Ok(PayloadParams {
             depository: evm_text(&request.depository)?,
@@ -54,7 +54,7 @@ impl WithdrawalCodec for Withdrawals {
         })
     }
 
-    /// The hub needs nothing besides the request itself.
+    /// Empty: the hub needs only the request itself.
     fn request_data(&self, _: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
         Ok(Vec::new())
     }

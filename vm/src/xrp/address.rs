@@ -9,7 +9,7 @@ const CLASSIC: u8 = 0;
 const X_MAIN: [u8; 2] = [0x05, 0x44];
 const X_TEST: [u8; 2] = [0x04, 0x93];
 
-/// An account and the tag that says whose payment it is there.
+/// An account, and the tag that identifies a payer there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     pub account: [u8; 20],
@@ -23,7 +23,7 @@ impl Destination {
     }
 }
 
-/// See the module.
+/// Converts addresses, currencies and transaction ids of `xrp-vm` between text and bytes.
 pub struct Addresses;
 
 impl Codec for Addresses {
@@ -68,7 +68,7 @@ impl Codec for Addresses {
     }
 }
 
-/// The account and tag of a classic address or an X-address of either network.
+/// Parses a classic address or an X-address of either network.
 pub fn destination(text: &str) -> Result<Destination, CodecError> {
     text::base58_check(text, Alphabet::RIPPLE)
         .and_then(|payload| parse(&payload))
@@ -82,8 +82,8 @@ fn classic(account: &[u8; 20]) -> String {
         .into_string()
 }
 
-/// A classic payload is version and account; an X-address is prefix, account, flag and a tag in 8
-/// little-endian bytes of which 4 are in use.
+/// A classic payload is version and account; an X-address is prefix, account, flag and a tag in 8 little-endian
+/// bytes, of which 4 are in use.
 fn parse(payload: &[u8]) -> Option<Destination> {
     if let Some((&CLASSIC, account)) = payload.split_first()
         && let Ok(account) = account.try_into()

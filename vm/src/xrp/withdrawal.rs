@@ -16,11 +16,11 @@ use crate::{
 };
 
 const FAMILY: &str = "xrp-vm";
-/// What a single signer's hash starts with: `STX` and a zero.
+/// The prefix of a single signer's hash: `STX` and a zero.
 const SIGNING_PREFIX: [u8; 4] = *b"STX\0";
-/// All the drops there are.
+/// The number of all drops.
 const MOST_DROPS: u64 = 100_000_000_000_000_000;
-/// An amount of XRP, not negative.
+/// The flag of an amount of XRP that is not negative.
 const NATIVE_AMOUNT: u64 = 1 << 62;
 
 mod abi {
@@ -38,7 +38,7 @@ mod abi {
 struct Withdrawal {
     account: String,
     destination: String,
-    /// Drops, as the fee.
+    /// In drops, like the fee.
     #[serde(with = "json::text")]
     amount: u64,
     #[serde(with = "json::text")]
@@ -50,7 +50,7 @@ struct Withdrawal {
     signing_pub_key: Bytes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination_tag: Option<u32>,
-    /// Issued currencies are refused.
+    /// The codec refuses issued currencies.
     #[serde(default, skip_serializing)]
     currency: Option<Value>,
     #[serde(default, skip_serializing)]
@@ -105,7 +105,7 @@ impl Withdrawal {
     }
 }
 
-/// See the module.
+/// Encodes and decodes withdrawals of `xrp-vm`.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
@@ -172,7 +172,7 @@ impl WithdrawalCodec for Withdrawals {
             (extra.sequence, extra.fee, extra.last_ledger_sequence),
             (extra.flags, tag.unwrap_or_default(), tag.is_some()),
         );
-        // Static members lie flat, however they are grouped.
+        // Static members have a flat encoding, however they are grouped.
         Ok(data.abi_encode_params())
     }
 }

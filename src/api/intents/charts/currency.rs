@@ -109,8 +109,8 @@ pub async fn details(state: Arc<State>, request: Request) -> Result<Response, Ap
 async fn price(state: &State, currency: &Currency, now: u64) -> Option<U256> {
     let (prices, currency) = (state.prices.clone(), currency.clone());
     let asked = tokio::spawn(async move { prices.price(&currency, now).await });
-    let told = timeout(PATIENCE, asked).await.ok()?;
-    Some(told.ok()?.ok()?.usd)
+    let price = timeout(PATIENCE, asked).await.ok()?;
+    Some(price.ok()?.ok()?.usd)
 }
 
 impl Change {

@@ -143,13 +143,13 @@ impl Rig {
             toll: Toll::default(),
         };
         let response = (endpoint.call)(request).await?;
-        Ok(serde_json::from_slice(response.body.whole().unwrap()).unwrap())
+        Ok(serde_json::from_slice(response.body.bytes().unwrap()).unwrap())
     }
 
     /// Status and code of a refusal.
     async fn refused(&self, target: &str) -> (u16, &'static str) {
         let error = self.ask(target).await.unwrap_err();
-        (error.status().as_u16(), error.told().code)
+        (error.status().as_u16(), error.text().code)
     }
 
     /// Ether on `origin`, sampled every five minutes in `from..=LAST`; a dollar more each time, `first` at first.
@@ -271,8 +271,8 @@ async fn what_cannot_be_read_or_is_not_listed_is_refused_with_its_code() {
         assert_eq!(refused("-1", NATIVE).await, (400, "INVALID_FIELD"));
         assert_eq!(refused("5", NATIVE).await, (400, "UNSUPPORTED_CHAIN"));
         for currency in [USER, "x", "0x", "%00"] {
-            let told = refused("31001", currency).await;
-            assert_eq!(told, (400, "UNSUPPORTED_CURRENCY"), "{currency}");
+            let error = refused("31001", currency).await;
+            assert_eq!(error, (400, "UNSUPPORTED_CURRENCY"), "{currency}");
         }
     }
     for (target, code) in [

@@ -1,12 +1,12 @@
-//! Orders that were deposited for more than once, and strangers who claim first.
+//! Orders with more than one deposit, and strangers who claim first.
 
 use super::*;
 use crate::attest::statement::Outcome;
 
-/// A salt that asks for the solver's word in every claim.
+/// A salt that requires the solver's signature in every claim.
 const OURS: &str = "0xb7064203155a802ad4966746909a304700000000000000000000000000000001";
 
-/// An order of two deposits: the first is filled, the second given back.
+/// An order with two deposits: the first is filled, the second refunded.
 struct Double {
     world: World,
     first: Fixture,
@@ -24,7 +24,7 @@ impl Double {
         }
     }
 
-    /// The claim as its solver makes it.
+    /// The claim with the solver's signature.
     async fn by_solver(&self, fixture: &Fixture, outcome: Outcome) -> &'static str {
         let (terms, funded) = fixture.funded().unwrap();
         let word = fixtures::vouch(outcome, &terms, &funded);
@@ -57,7 +57,7 @@ impl Double {
     }
 }
 
-/// An order as our own solver makes them, with a fee besides: what a fill and a refund move differs.
+/// An order like those of our own solver, with a fee, so that fill and refund move different amounts.
 fn ours() -> Fixture {
     Fixture::ordering(|order| {
         with_fee(order);
@@ -68,7 +68,7 @@ fn ours() -> Fixture {
 #[tokio::test]
 async fn nobody_but_the_solver_says_which_deposit_a_payment_is_for() {
     use Outcome::{Fill, Refund};
-    // Before the solver, and after it has claimed the fill: each pairing of payment and deposit.
+    // Before the solver's claim of the fill, and after it: each pairing of payment and deposit.
     for before in [true, false] {
         let double = Double::of(ours()).await;
         let (first, second) = (&double.first, &double.second);
@@ -91,7 +91,7 @@ async fn one_deposit_of_an_order_without_that_salt_is_claimed_by_anybody() {
     assert_eq!(claimed, "OK");
 }
 
-/// The same claim with the inputs of its two deposits exchanged.
+/// The claim with the inputs of its two deposits exchanged.
 fn crosswise(fixture: &Fixture) -> Fixture {
     fixture.clone().with(|fixture| {
         for input in &mut fixture.inputs {
@@ -100,8 +100,8 @@ fn crosswise(fixture: &Fixture) -> Fixture {
     })
 }
 
-/// Two inputs of one chain and currency, each of whose deposits is good for either, or that the solver's word,
-/// which a stranger has seen, is used for.
+/// Two inputs of one chain and currency, with deposits that fit either; a stranger may also reuse the solver's
+/// signature.
 #[tokio::test]
 async fn inputs_named_crosswise_bar_no_true_claim() {
     for (salt, second) in [("1", "1000"), (OURS, "1000"), (OURS, "500")] {
@@ -129,7 +129,7 @@ async fn inputs_named_crosswise_bar_no_true_claim() {
     }
 }
 
-/// Where a deposit is good for one of two inputs only, nobody names it for the other without the solver's word.
+/// Without the solver's signature a claim cannot name a deposit for the other input if it fits only one.
 #[tokio::test]
 async fn a_deposit_that_falls_short_of_an_input_is_not_named_for_it() {
     let fixture = Fixture::ordering(|order| {
@@ -143,7 +143,7 @@ async fn a_deposit_that_falls_short_of_an_input_is_not_named_for_it() {
     assert_eq!(word(world.fill(&fixture).await), "OK");
 }
 
-/// The order's deposit number `deposit` with its payment number `payment`: 0 is the fill.
+/// The order's deposit number `deposit` with its payment number `payment`; payment 0 is the fill.
 fn paired(fixture: &Fixture, deposits: &[Fixture], (deposit, payment): (usize, usize)) -> Fixture {
     let mut paired = deposits[deposit].clone();
     paired.refunded[0].tx = fixtures::tx(0xe0 + payment as u8);
@@ -151,8 +151,8 @@ fn paired(fixture: &Fixture, deposits: &[Fixture], (deposit, payment): (usize, u
     paired
 }
 
-/// Whatever strangers claim before, between and after: every true claim of an order that asks for nobody's
-/// word is signed in the end, and no more deposits are given away than were paid for.
+/// Whatever strangers claim before, between and after: for an order that requires no signature, every true claim is
+/// signed in the end, and no more deposits are moved than were paid for.
 #[tokio::test]
 async fn no_order_of_claims_bars_a_true_one() {
     for seed in 0..64_u64 {
@@ -181,8 +181,8 @@ async fn no_order_of_claims_bars_a_true_one() {
                 _ => world.refund(&paired).await,
             })
         };
-        // The solver claims its three, each until it is signed; strangers claim in between. The fourth
-        // deposit is nobody's.
+        // The solver repeats its three claims until each is signed; strangers claim in between. The fourth deposit
+        // has no payment.
         let mut open = vec![(0, 0), (1, 1), (2, 2)];
         let mut rounds = 0;
         while !open.is_empty() {

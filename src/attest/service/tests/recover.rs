@@ -1,4 +1,4 @@
-//! Deposits that go back through the hub.
+//! Deposits that return through the hub.
 
 use vm::protocol::limits;
 
@@ -26,7 +26,7 @@ fn claim(fixture: &Fixture, with_order: bool) -> RecoverClaim {
     }
 }
 
-/// The hub has minted what was deposited, and the order's account holds it.
+/// A world in which the hub has minted the deposit to the order's account.
 fn funded(fixture: &Fixture) -> World {
     let mut world = world().playing(fixture);
     world.mint(&fixture.deposits[0]);
@@ -44,12 +44,12 @@ async fn recovered(world: &World, claim: &RecoverClaim) -> &'static str {
     word(world.oracle.recover(claim, None).await)
 }
 
-/// The fixture with another currency deposited than its order asks for.
+/// The fixture with a deposit in another currency than its order's.
 fn wrong_currency() -> Fixture {
     Fixture::new().with(|s| s.deposits[0].deposits()[0].currency = address(fixtures::TOKEN))
 }
 
-/// The fixture with a deposit whose payer did not send the calldata that names its order.
+/// The fixture with a deposit whose payer did not send the data that names its order.
 fn named_by_other() -> Fixture {
     Fixture::new().with(|s| s.deposits[0].deposits()[0].named_by_other = true)
 }
@@ -84,7 +84,7 @@ async fn goes_back(fixture: &Fixture) {
         .await
         .unwrap();
     assert_eq!(again, attested);
-    // Young, and nobody says for which order.
+    // A young deposit without its order.
     assert_eq!(
         recovered(&world, &claim(fixture, false)).await,
         "ORDER_REQUIRED"
@@ -101,7 +101,7 @@ async fn what_a_fill_may_be_claimed_for_waits_for_the_solvers_word_or_seven_days
     );
     *world.hub.mapped.lock().unwrap() = true;
     assert_eq!(recovered(&world, &claim(&fixture, true)).await, "OK");
-    // A hub without the contract has nobody's word.
+    // A hub without the contract has no statements.
     let mut silent = funded(&fixture);
     *silent.hub.mapped.lock().unwrap() = true;
     silent.oracle.hub.settings.generic_mapping = None;
@@ -128,7 +128,7 @@ fn crowd(fixture: &mut Fixture, count: usize) {
 
 #[tokio::test]
 async fn what_others_deposit_in_the_same_transaction_keeps_nobody_from_his_own() {
-    // Where other oracles have settled it, the order's account holds what was deposited.
+    // Other oracles have settled the deposit, so the order's account has its balance.
     for count in [limits::ACTIONS, limits::ACTIONS + 1, 4_000] {
         let fixture = wrong_currency().with(|fixture| crowd(fixture, count));
         let world = funded(&fixture);
@@ -138,7 +138,7 @@ async fn what_others_deposit_in_the_same_transaction_keeps_nobody_from_his_own()
         assert_eq!(together.err(), refused);
         let attested = world.oracle.recover(&claim(&fixture, true), None).await;
         assert_eq!(attested.unwrap().execution.actions.len(), 1, "{count}");
-        // Where nobody has, nothing goes back, whatever other deposits the account holds.
+        // Without a settlement nothing returns, whatever other deposits the account holds.
         let unsettled = funded(&fixture);
         unsettled
             .hub
@@ -156,8 +156,8 @@ async fn what_others_deposit_in_the_same_transaction_keeps_nobody_from_his_own()
     }
 }
 
-/// Another deposit for the fixture's order, in its depositor's name and in its block, so that both share the
-/// order's account; calldata that its payer did not send names the order.
+/// Another deposit for the fixture's order, of the same depositor and block, so that both share the order's account;
+/// data that its payer did not send names the order.
 fn beside(fixture: &Fixture, count: usize) -> Fixture {
     let mut second = fixture.clone();
     second.deposits[0].tx = fixtures::tx(0x77);
@@ -173,7 +173,7 @@ fn beside(fixture: &Fixture, count: usize) -> Fixture {
     second
 }
 
-/// The first deposit is filled and minted; the second one was never minted, and wants the first one's money.
+/// The first deposit is filled and minted; the second was never minted and would take the first one's balance.
 #[tokio::test]
 async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
     let fixture = Fixture::new();
@@ -186,7 +186,7 @@ async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
             "DEPOSIT_NOT_MINTED"
         );
         assert!(Refusal::NotMinted.retryable());
-        // The solver's word or seven days change nothing about it.
+        // Neither the solver's signature nor seven days change that.
         let mut later = funded(&fixture);
         late(&mut later);
         later.ethereum.put(&second.deposits[0]);
@@ -198,14 +198,14 @@ async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
             );
         }
         assert_eq!(word(world.fill(&fixture).await), "OK");
-        // Minted, it brought what it takes.
+        // Once minted, its own balance is there.
         world.mint(&second.deposits[0]);
         *world.hub.balance.lock().unwrap() = U256::from(2_000);
         assert_eq!(recovered(&world, &claim(&second, true)).await, "OK");
     }
 }
 
-/// What this oracle mints for anybody goes back to the account whenever somebody asks.
+/// What this oracle mints for any caller returns to the account when anybody claims it.
 #[tokio::test]
 async fn where_the_hub_does_not_say_what_it_minted_only_what_can_be_minted_goes_back() {
     let crowded = wrong_currency().with(|fixture| crowd(fixture, limits::ACTIONS + 1));
@@ -230,7 +230,7 @@ async fn recovery_is_refused_for_what_is_not_the_depositors() {
         ("DEPOSIT_WITHOUT_ORDER", |s, _| {
             s.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
         }),
-        // Whoever signs an order of his own is its solver.
+        // The signer of an order is its solver.
         ("ORDER_MISMATCH", |_, c| {
             let other = Fixture::ordering(|order| order.salt = "2".into());
             c.order = Some((other.order, other.signature));
@@ -273,7 +273,7 @@ async fn deposit_ends_once_as_outcome_or_recovered() {
     assert_eq!(word(other.refund(&fixture).await), "conflict");
 }
 
-/// This daemon's own solver knows the order.
+/// Records the order as known to this daemon's own solver.
 async fn known(world: &World, fixture: &Fixture, legs: Vec<Leg>) {
     let mut request = crate::request::fixtures::request(1);
     (request.order_id, request.order) = (fixture.id(), fixture.order.clone());
@@ -342,7 +342,7 @@ async fn nothing_is_handed_out_while_the_solvers_rows_cannot_be_read() {
 
 #[tokio::test]
 async fn own_solvers_order_is_open_until_its_last_deadline_or_for_seven_days() {
-    // The order's last deadline comes first; then the seven days do.
+    // First the order's last deadline is earlier, then the seven days are.
     for (more, until) in [
         (0, fixtures::REFUND_DEADLINE),
         (800_000, fixtures::block(10).time + 604_800),
@@ -350,16 +350,16 @@ async fn own_solvers_order_is_open_until_its_last_deadline_or_for_seven_days() {
         let fixture = Fixture::ordering(|order| order.inputs[0].refunds[0].deadline += more);
         let mut world = funded(&fixture);
         known(&world, &fixture, Vec::new()).await;
-        // A clock is a function without a state.
+        // A clock is a function without state.
         world.oracle.clock = match more {
             0 => || fixtures::REFUND_DEADLINE,
             _ => || fixtures::block(10).time + 604_800,
         };
         let refused = world.oracle.recover(&claim(&fixture, true), None).await;
-        let Err(Error::Refused(Refusal::OrderOpen(told))) = refused else {
+        let Err(Error::Refused(Refusal::OrderOpen(open_until))) = refused else {
             panic!("{refused:?}");
         };
-        assert_eq!(told, until);
+        assert_eq!(open_until, until);
         *world.hub.mapped.lock().unwrap() = true;
         assert_eq!(recovered(&world, &claim(&fixture, true)).await, "OK");
         let mut world = funded(&fixture);

@@ -83,13 +83,13 @@ impl Bench {
     }
 
     /// A request for which `amount` was deposited at these places of transactions.
-    async fn paid(&self, number: u8, amount: u64, places: &[(u64, u32)]) -> Request {
+    async fn paid(&self, number: u8, amount: u64, positions: &[(u64, u32)]) -> Request {
         let request = request::fixtures::request(number);
         let insert = self.requests.insert(&request, Batch::new());
         insert.await.unwrap();
         let place = apply::place(&vm::testing::block(AT, 0));
         let mut seen = Vec::new();
-        for (transaction, index) in places {
+        for (transaction, index) in positions {
             let mut deposit = fixtures::deposit(request.order_id, *index);
             deposit.amount = U256::from(amount);
             let tx = fixtures::tx(*transaction);
@@ -123,8 +123,8 @@ async fn a_transaction_full_of_dust_is_read_once_and_recorded_once_for_each_orde
     let mut dusted = Vec::new();
     for number in 0..10_u8 {
         let first = u32::from(number) * 128;
-        let places: Vec<_> = (first..first + 128).map(|index| (500, index)).collect();
-        dusted.push(bench.paid(2 + number, DUST, &places).await);
+        let positions: Vec<_> = (first..first + 128).map(|index| (500, index)).collect();
+        dusted.push(bench.paid(2 + number, DUST, &positions).await);
     }
     let honest = bench.paid(200, WHOLE, &[(200, 3)]).await;
     let asked = bench.script.asked();
@@ -143,8 +143,8 @@ async fn a_transaction_full_of_dust_is_read_once_and_recorded_once_for_each_orde
 #[tokio::test]
 async fn what_pays_for_its_order_is_confirmed_before_parts_and_dust() {
     let bench = Bench::over(Arc::new(MemoryStore::new())).await;
-    let places: Vec<_> = (500..600).map(|transaction| (transaction, 1)).collect();
-    let dust = bench.paid(2, DUST, &places).await;
+    let positions: Vec<_> = (500..600).map(|transaction| (transaction, 1)).collect();
+    let dust = bench.paid(2, DUST, &positions).await;
     let part = bench.paid(199, PART, &[(800, 3)]).await;
     let honest = bench.paid(200, WHOLE, &[(900, 3)]).await;
     let asked = bench.script.asked();
@@ -163,8 +163,8 @@ async fn what_pays_for_its_order_is_confirmed_before_parts_and_dust() {
 #[tokio::test]
 async fn what_is_not_final_yet_takes_no_place_from_what_is() {
     let bench = Bench::over(Arc::new(MemoryStore::new())).await;
-    let places: Vec<_> = (500..600).map(|transaction| (transaction, 1)).collect();
-    let early = bench.paid(2, WHOLE, &places).await;
+    let positions: Vec<_> = (500..600).map(|transaction| (transaction, 1)).collect();
+    let early = bench.paid(2, WHOLE, &positions).await;
     // Their block is young, and they are first by kind.
     let young = |facts: &mut Facts| {
         for deposit in &mut facts.deposits {

@@ -27,7 +27,7 @@ const METHODS: [&str; 8] = [
     "eth_getTransactionByHash",
 ];
 
-/// See the module.
+/// When the daemon dies: after some milliseconds, or over a call if that comes first.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// It is dead after so many milliseconds at the latest.

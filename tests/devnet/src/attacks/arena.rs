@@ -52,7 +52,7 @@ pub const TRUSTED: &str = "trusted";
 const STILL: usize = 6;
 const PATIENCE: usize = 120;
 
-/// See the module.
+/// The devnet with the solver's daemon, its API, and the providers that can be told to lie.
 pub struct Arena {
     pub world: Devnet,
     pub api: Api,
@@ -100,7 +100,7 @@ impl Arena {
             blocks.spawn(mine(node.provider.clone()));
         }
         for (coin, feed) in &feeds {
-            tell(&world, *feed, coin.usual()).await?;
+            set_price(&world, *feed, coin.usual()).await?;
         }
         let oracles = Oracles::start(&world, &setup, directory).await?;
         let arena = Self {
@@ -138,7 +138,7 @@ impl Arena {
     /// The market moves.
     pub async fn moves(&self, coin: Coin, price: u64) -> Result<()> {
         let feed = self.feeds.get(&coin).context("its price stands still")?;
-        tell(&self.world, *feed, price).await?;
+        set_price(&self.world, *feed, price).await?;
         lock(&self.prices).insert(coin, price);
         Ok(())
     }
@@ -258,7 +258,7 @@ async fn minted(world: &Devnet, symbol: &str) -> Result<Address> {
 }
 
 /// The feed tells `price`, in millionths of a dollar.
-async fn tell(world: &Devnet, feed: Address, price: u64) -> Result<()> {
+async fn set_price(world: &Devnet, feed: Address, price: u64) -> Result<()> {
     let to = i64::try_from(price * 100)?.try_into()?;
     let call = Payload::call(feed, &Feed::setCall { to });
     let site = &world.origin;

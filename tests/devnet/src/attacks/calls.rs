@@ -76,7 +76,7 @@ pub async fn unfillable(fixture: &mut Fixture) -> Result<()> {
     let data = format!("0x{}", "11".repeat(LARGE));
     body["txs"] = json!([{"to": to, "value": "0", "data": data}]);
     let said = fixture.stranger.asks(&body).await?;
-    fixture.tell("a quote for 160 KiB of calldata", said);
+    fixture.note("a quote for 160 KiB of calldata", said);
     let authority = arena.somebody()?;
     let valid = authorization(&arena.world.destination, &authority)?;
     let mut junk = valid.clone();
@@ -84,7 +84,7 @@ pub async fn unfillable(fixture: &mut Fixture) -> Result<()> {
     let mut body = SMALL.body(&arena, fixture.stranger.address())?;
     body["authorizationList"] = json!([junk]);
     let said = fixture.stranger.asks(&body).await?;
-    fixture.tell("a quote with a junk authorization", said);
+    fixture.note("a quote with a junk authorization", said);
     let mut stale = fixture
         .stranger
         .order(SMALL, |body| body["authorizationList"] = json!([valid]))
@@ -145,11 +145,11 @@ pub async fn junk(fixture: &mut Fixture) -> Result<()> {
     let mut calls = vec![deposit(fixture, 1, order); DEPOSITS];
     calls.push(deposit(fixture, SMALL.amount, order));
     together(fixture, calls).await?;
-    told(fixture, "4,000 logs beside his deposit", &loud).await?;
-    told(fixture, "160 deposits beside his", &crowded).await
+    settled(fixture, "4,000 logs beside his deposit", &loud).await?;
+    settled(fixture, "160 deposits beside his", &crowded).await
 }
 
-async fn told(fixture: &mut Fixture, what: &str, own: &Life) -> Result<()> {
+async fn settled(fixture: &mut Fixture, what: &str, own: &Life) -> Result<()> {
     fixture.ended(what, own).await
 }
 

@@ -45,7 +45,7 @@ pub async fn forced(fixture: &mut Fixture) -> Result<()> {
             let said = fixture.stranger.insists(route, &body, key).await?;
             told.push(format!("{what} {said}"));
         }
-        fixture.tell(&format!("forced with {whose}"), told.join(", "));
+        fixture.note(&format!("forced with {whose}"), told.join(", "));
     }
     let mut unsigned: Value = bodies[0].2.clone();
     unsigned["force"] = true.into();
@@ -54,7 +54,7 @@ pub async fn forced(fixture: &mut Fixture) -> Result<()> {
         .stranger
         .insists("solver-fills", &unsigned, Some(TRUSTED))
         .await?;
-    fixture.tell("forced with a bad signature", said);
+    fixture.note("forced with a bad signature", said);
     Ok(())
 }
 
@@ -77,7 +77,7 @@ pub async fn dust_first(fixture: &mut Fixture) -> Result<()> {
         .await?
         .is_empty();
     ensure!(first, "the solver was paid before he had his answer");
-    fixture.tell("the fill, for the wei, before the solver is paid", said);
+    fixture.note("the fill, for the wei, before the solver is paid", said);
     Ok(())
 }
 
@@ -100,7 +100,7 @@ pub async fn refund(fixture: &mut Fixture) -> Result<()> {
                 .stranger
                 .insists("solver-refunds", body, None)
                 .await?;
-            fixture.tell(&format!("{what} as the refund, {when}"), said);
+            fixture.note(&format!("{what} as the refund, {when}"), said);
         }
         fixture.victim.until(&["success"]).await?;
     }

@@ -37,7 +37,7 @@ pub async fn dust(fixture: &mut Fixture) -> Result<()> {
     fixture.victim.until(&["success"]).await?;
     fixture.stranger.dusts(order).await?;
     let state = fixture.victim.state();
-    fixture.tell("4 deposits of a wei; the user's request afterwards", state);
+    fixture.note("4 deposits of a wei; the user's request afterwards", state);
     Ok(())
 }
 
@@ -72,7 +72,7 @@ pub async fn worthless(fixture: &mut Fixture) -> Result<()> {
         .await?;
     fixture.victim.until(&["success"]).await?;
     arena.quiet().await?;
-    fixture.tell("his own order, paid with it", own.state());
+    fixture.note("his own order, paid with it", own.state());
     Ok(())
 }
 
@@ -107,8 +107,8 @@ async fn recover(fixture: &mut Fixture, order: &SignedOrder, deposit: &Deposit) 
     if back.is_yes() {
         lock(&fixture.arena.recovered).insert(deposit.onchain_id);
     }
-    fixture.tell("attestation of his deposit", said);
-    fixture.tell("its recovery", back);
+    fixture.note("attestation of his deposit", said);
+    fixture.note("its recovery", back);
     Ok(())
 }
 
@@ -124,7 +124,7 @@ pub async fn doubles(fixture: &mut Fixture) -> Result<()> {
     fixture.ended("his order", &own).await?;
     own.pay().await?;
     fixture.arena.quiet().await?;
-    fixture.tell("after six deposits", own.state());
+    fixture.note("after six deposits", own.state());
     Ok(())
 }
 
@@ -138,7 +138,7 @@ pub async fn small_first(fixture: &mut Fixture) -> Result<()> {
     own.pay().await?;
     fixture.ended("his order", &own).await?;
     fixture.arena.quiet().await?;
-    fixture.tell("when all is done", own.state());
+    fixture.note("when all is done", own.state());
     Ok(())
 }
 

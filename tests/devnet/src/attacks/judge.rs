@@ -27,7 +27,7 @@ struct Alone {
     earned: i128,
 }
 
-/// See the module.
+/// Compares what everybody has after an attempt with what they have without it.
 pub struct Judge {
     alone: Vec<Alone>,
 }
@@ -39,8 +39,8 @@ pub struct Verdict {
     wrong: Vec<String>,
 }
 
-/// What counts, before or after.
-struct Books {
+/// What the stranger and the solver have, before or after an attempt.
+struct Holdings {
     /// What he has, and what he has paid for gas: gas is nobody's gain.
     stranger: Wealth,
     solver: Wealth,
@@ -121,14 +121,14 @@ impl Judge {
                 account: arena.somebody()?,
             },
             victim: Life::new(arena, arena.somebody()?, attack.wish),
-            told: Vec::new(),
+            notes: Vec::new(),
             prop: None,
             other: None,
         };
         (attack.prepare)(&mut fixture).await?;
-        let before = Books::read(&fixture).await?;
+        let before = Holdings::read(&fixture).await?;
         let acted = (attack.act)(&mut fixture).await;
-        verdict.lines.append(&mut fixture.told);
+        verdict.lines.append(&mut fixture.notes);
         acted?;
         let ended = fixture.victim.filled().await;
         arena.quiet().await?;
@@ -141,7 +141,7 @@ impl Judge {
                 each_once(&parked)
             ));
         }
-        let mut after = Books::read(&fixture).await?;
+        let mut after = Holdings::read(&fixture).await?;
         after.stranger = sum(&after.stranger, &claims);
         self.money(&fixture, attack.wish, [&before, &after], verdict);
         is_at_work(arena).await
@@ -163,7 +163,7 @@ impl Judge {
         &self,
         fixture: &Fixture,
         wish: Wish,
-        [before, after]: [&Books; 2],
+        [before, after]: [&Holdings; 2],
         verdict: &mut Verdict,
     ) {
         let arena = &fixture.arena;
@@ -195,7 +195,7 @@ impl Verdict {
     }
 }
 
-impl Books {
+impl Holdings {
     async fn read(fixture: &Fixture) -> Result<Self> {
         let arena = &fixture.arena;
         let who = fixture.stranger.address();

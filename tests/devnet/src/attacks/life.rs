@@ -74,7 +74,7 @@ impl Wish {
     }
 }
 
-/// See the module.
+/// A request from its quote to its settlement, with the statuses that it had.
 pub struct Life {
     pub who: Account,
     pub wish: Wish,

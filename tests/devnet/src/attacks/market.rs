@@ -73,7 +73,7 @@ pub async fn depeg(fixture: &mut Fixture) -> Result<()> {
 pub async fn depegged(fixture: &mut Fixture) -> Result<()> {
     let mut own = fixture.stranger.order(BRIDGED, |_| ()).await?;
     let promised = own.quote().await?.output;
-    fixture.tell(
+    fixture.note(
         "for 1,000 of the bridged he is promised",
         format!("{promised} millionths"),
     );
@@ -124,13 +124,13 @@ pub async fn token_off(fixture: &mut Fixture) -> Result<()> {
         let user = fixture.stranger.asks(&body).await?;
         told.push(format!("{name} {user}, and for itself {both}"));
     }
-    fixture.tell("quotes", told.join(", "));
+    fixture.note("quotes", told.join(", "));
     let somebody = fixture.other.context("nobody was prepared")?;
     let said = fixture
         .stranger
         .asks(&TRIED.body(&arena, somebody)?)
         .await?;
-    fixture.tell("somebody else's quote for the same", &said);
+    fixture.note("somebody else's quote for the same", &said);
     ensure!(said.is_yes(), "he gets no quote for it: {}", said.body);
     fixture.victim.quote().await?;
     Ok(())

@@ -60,5 +60,5 @@ pub async fn logs(fixture: &mut Fixture) -> Result<()> {
 fn tell_lies(fixture: &mut Fixture, method: &str) {
     let liars = fixture.arena.liars.iter();
     let asked: usize = liars.map(|liar| liar.count(method)).sum();
-    fixture.tell("lies told", asked);
+    fixture.note("lies told", asked);
 }

@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_millis(150);
 /// How often a claim is repeated that may be answered otherwise later.
 const TRIES: usize = 200;
 
-/// See the module.
+/// An account without a key of the API, in an arena.
 pub struct Stranger {
     pub arena: Arc<Arena>,
     pub account: Account,
@@ -39,15 +39,15 @@ pub struct Fixture {
     pub arena: Arc<Arena>,
     pub stranger: Stranger,
     pub victim: Life,
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
     /// Contracts that he prepared, and whoever else takes part.
     pub prop: Option<Address>,
     pub other: Option<Address>,
 }
 
 impl Fixture {
-    pub fn tell(&mut self, what: &str, came: impl std::fmt::Display) {
-        self.told.push(format!("{what}: {came}"));
+    pub fn note(&mut self, what: &str, came: impl std::fmt::Display) {
+        self.notes.push(format!("{what}: {came}"));
     }
 
     /// The contract that was prepared.
@@ -58,7 +58,7 @@ impl Fixture {
     /// Waits for the end of an order of the stranger's own, and tells it.
     pub async fn ended(&mut self, what: &str, own: &Life) -> Result<()> {
         own.until(&ENDS).await?;
-        self.tell(what, own.state());
+        self.note(what, own.state());
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Stranger {
     }
 
     /// Tells the API of a transaction as if it were the request's.
-    pub async fn tells(&self, request: &str, site: &DevChain, hash: B256) -> Result<[Said; 2]> {
+    pub async fn submits(&self, request: &str, site: &DevChain, hash: B256) -> Result<[Said; 2]> {
         let url = |path: &str| self.arena.api.url.join(path);
         let chain = site.node.chain_id;
         let index = json!({"chainId": chain, "txHash": hash, "requestId": request});

@@ -39,12 +39,12 @@ pub async fn foreign(fixture: &mut Fixture) -> Result<()> {
     ];
     let mut answers = Vec::new();
     for (what, hash) in told {
-        let [index, single] = fixture.stranger.tells(&request, site, hash).await?;
+        let [index, single] = fixture.stranger.submits(&request, site, hash).await?;
         answers.push(format!("{what} {index}, {single}"));
     }
-    fixture.tell("told", answers.join("; "));
+    fixture.note("told", answers.join("; "));
     sleep(LOOKED_FOR).await;
     let state = fixture.victim.state();
-    fixture.tell("the user's request then", state);
+    fixture.note("the user's request then", state);
     Ok(())
 }

@@ -54,7 +54,7 @@ pub(super) async fn answer(
     }
     let mut answers = Vec::with_capacity(calls.len());
     for (answer, lie) in node.ask_all(&calls, &lies).await?.into_iter().zip(lies) {
-        answers.push(told(answer, lie));
+        answers.push(changed(answer, lie));
     }
     let body = match &sent {
         Value::Array(_) => Value::Array(answers),
@@ -103,7 +103,7 @@ async fn whole_exchange(lies: &[Option<Lie>]) -> Option<Result<Response<Full<Byt
 }
 
 /// What the client hears about one call. A lie that needs no node has its answer already.
-fn told(mut answer: Value, lie: Option<Lie>) -> Value {
+fn changed(mut answer: Value, lie: Option<Lie>) -> Value {
     if let Some(Lie::Patch(change)) = lie
         && let Some(result) = answer.get_mut("result")
     {

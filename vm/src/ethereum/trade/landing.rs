@@ -1,45 +1,15 @@
-//! Landing on EVM chains, for what is stored of it. See [`crate::trade::Landing`].
-
-use std::sync::Arc;
-
-use super::{
-    queue::{self, Queue},
-    submit::Nonces,
-};
+//! What is stored of accounts and attempts on EVM chains. Pure.
+use super::queue::{self, Queue};
 use crate::{
-    Chain, CodecError,
-    trade::{self, Account, Failover, Label, Signer, Standing},
+    CodecError,
+    trade::{self, Label, Standing},
     types::Bytes,
 };
 
-/// See the module.
+/// Landing by nonces.
 pub struct Landing;
 
 impl trade::Landing for Landing {
-    fn open(
-        &self,
-        chain: &Chain,
-        providers: &Failover,
-        key: Arc<dyn Signer>,
-        most: u128,
-    ) -> Result<Account, CodecError> {
-        let family = chain.spec.family;
-        let address = family.account(&alloy::hex::encode_prefixed(key.account()))?;
-        let nonces = Arc::new(Nonces {
-            chain: chain.clone(),
-            providers: providers.clone(),
-            key,
-            account: address.clone(),
-            native: family.native()?,
-            most,
-        });
-        Ok(Account {
-            address,
-            submitter: nonces.clone(),
-            costs: nonces,
-        })
-    }
-
     fn next(&self, account: &[u8]) -> Result<Bytes, CodecError> {
         Ok(queue::resource(Queue::read(account)?.next))
     }

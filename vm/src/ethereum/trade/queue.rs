@@ -68,7 +68,7 @@ impl Queue {
         Self { next, skipped }
     }
 
-    /// See [`Landing::standing`](crate::trade::Landing::standing).
+    /// Which nonces the chain waits for that has `mined` so far, where open attempts hold `held`.
     pub fn standing(&self, mined: u64, held: &[u64]) -> Standing {
         let believing = (mined > self.next).then(|| {
             let recent = self.next.max(mined.saturating_sub(MOST_JUMP))..mined;

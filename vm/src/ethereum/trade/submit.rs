@@ -7,16 +7,18 @@ use async_trait::async_trait;
 use futures::future::try_join_all;
 
 use super::{
+    codec::Unsealed,
     queue::{self, Queue},
     versions::{Price, Version, Versions},
+    wallet::{Wallet, parts},
 };
 use crate::{
     Chain, CodecError,
     oracle::ReadError,
     trade::{
-        Attempt, Authorization, Broadcast, Call, Costs, Draft, Failover, Fate, Fees, Goal,
-        Included, Intended, Intent, Message, Outlook, Prepared, Signer, Spent, Status, SubmitError,
-        Submitter, Unsigned,
+        Account, Attempt, Broadcast, Call, Costs, Draft, Fate, FeeRate, Fees, Goal, Included,
+        Intent, Message, Outlook, Prepared, Signer, Spent, Status, SubmitError, Submitter, Trial,
+        Unsigned,
     },
     types::{Address, Amount, Bytes, Head, Transaction},
 };
@@ -28,7 +30,7 @@ const DATA_ROOM: Amount = Amount::from_limbs([2, 0, 0, 0]);
 #[derive(Clone)]
 pub struct Nonces {
     pub chain: Chain,
-    pub providers: Failover,
+    pub wallet: Wallet,
     pub key: Arc<dyn Signer>,
     pub account: Address,
     pub native: Address,
@@ -41,7 +43,7 @@ struct Asked {
     nonces: Nonces,
     versions: Versions,
     spends: Vec<(Address, Amount)>,
-    fees: Fees,
+    rate: FeeRate,
     /// Whose nonce it is.
     of: Of,
 }
@@ -71,12 +73,12 @@ impl Submitter for Nonces {
         let Some(cancels) = versions.cancels(cancel) else {
             return Ok(None);
         };
-        let fees = self.providers.fees().await?;
-        let Some(price) = versions.dearer(fees, self.most) else {
+        let rate = self.wallet.rate().await?;
+        let Some(price) = versions.dearer(rate, self.most) else {
             return Ok(None);
         };
         let plain = match cancels {
-            true => Some(self.providers.idle(&self.account).await?),
+            true => Some(self.wallet.idle(&self.account).await?),
             false => None,
         };
         let version = self.version(&versions, nonce, price, plain).await?;
@@ -90,17 +92,18 @@ impl Submitter for Nonces {
         let Some(newest) = versions.signed.last() else {
             return Ok(None);
         };
-        Ok(Some(self.providers.broadcast(&newest.raw).await?))
+        Ok(Some(self.wallet.failover.broadcast(&newest.raw).await?))
     }
 
     async fn status(&self, attempt: &Attempt) -> Result<Status, SubmitError> {
         let (nonce, versions) = read(attempt)?;
         let newest_first = || versions.signed.iter().enumerate().rev();
-        let fates = newest_first().map(|(_, version)| self.providers.fate(&version.hash));
-        let (fates, mined) = futures::try_join!(
-            try_join_all(fates),
-            self.providers.nonce(&self.account, false)
-        )?;
+        let fates = newest_first().map(|(_, version)| async move {
+            let id = Bytes::copy_from_slice(version.hash.as_slice());
+            self.wallet.failover.fate(&id).await
+        });
+        let (fates, mined) =
+            futures::try_join!(try_join_all(fates), self.wallet.nonce(&self.account, false))?;
         let mut known = false;
         for ((at, _), fate) in newest_first().zip(fates) {
             match fate {
@@ -131,7 +134,7 @@ impl Submitter for Nonces {
     }
 
     async fn reached(&self) -> Result<Bytes, SubmitError> {
-        let mined = self.providers.nonce(&self.account, false).await?;
+        let mined = self.wallet.nonce(&self.account, false).await?;
         Ok(queue::resource(mined))
     }
 }
@@ -143,7 +146,7 @@ impl Outlook for Asked {
             nonces,
             mut versions,
             spends,
-            fees,
+            rate,
             of,
         } = *self;
         let (nonce, kept, jump, plain) = match of {
@@ -154,7 +157,7 @@ impl Outlook for Asked {
             }
             Of::Gap { nonce } => (nonce, None, None, Some(versions.gas)),
         };
-        let price = Price::first(fees, nonces.most);
+        let price = Price::first(rate, nonces.most);
         let version = nonces.version(&versions, nonce, price, plain).await?;
         versions.signed.push(version);
         Ok(Prepared {
@@ -172,87 +175,94 @@ impl Costs for Nonces {
         let Some(version) = versions.signed.get(signed) else {
             return Ok(Amount::ZERO);
         };
-        let fees = self.providers.fees().await?;
-        let gas = version.gas_at(fees.price());
+        let rate = self.wallet.rate().await?;
+        let gas = version.gas_at(rate.expected());
         Ok(gas.saturating_add(self.bytes_of(&versions, version).await))
     }
 }
 
 impl Nonces {
+    /// The account of a key on a chain that `wallet` reaches.
+    pub fn open(
+        wallet: &Wallet,
+        chain: &Chain,
+        key: Arc<dyn Signer>,
+        most: u128,
+    ) -> Result<Account, CodecError> {
+        let family = chain.spec.family;
+        let keys = family.keys.filter(|keys| keys.scheme == key.scheme());
+        let foreign = || CodecError(format!("Not a key of {}", family.name));
+        let address = (keys.ok_or_else(foreign)?.account)(&key.public_key())?;
+        let nonces = Arc::new(Self {
+            chain: chain.clone(),
+            wallet: wallet.clone(),
+            key,
+            account: address.clone(),
+            native: family.native()?,
+            most,
+        });
+        Ok(Account {
+            address,
+            submitter: nonces.clone(),
+            costs: nonces,
+        })
+    }
+
     async fn next(&self, intent: &Intent, first: bool) -> Result<Asked, SubmitError> {
         // Also where something is stored the chain is looked at: the key may have been used elsewhere.
-        let mined = async {
-            let mined = self.providers.nonce(&self.account, first).await;
-            mined.map_err(SubmitError::from)
-        };
+        let mined = async { Ok(self.wallet.nonce(&self.account, first).await?) };
         let data_fee = async {
-            let fee = self.data_fee(&intent.call, &intent.authorizations).await?;
+            let fee = self.wallet.besides(&Trial::free(&intent.draft)).await?;
             Ok::<_, SubmitError>(fee.saturating_mul(DATA_ROOM))
         };
-        let (mined, fees, data_fee) = futures::try_join!(mined, self.fees(), data_fee)?;
+        let (mined, rate, data_fee) = futures::try_join!(mined, self.rate(), data_fee)?;
         Ok(Asked {
             nonces: self.clone(),
             versions: Versions::of(intent, data_fee)?,
             spends: intent.spends.clone(),
-            fees,
+            rate,
             of: Of::Next { mined },
         })
     }
 
     async fn gap(&self, nonce: u64) -> Result<Asked, SubmitError> {
-        let nothing = Call::nothing(&self.account);
-        let gas = async {
-            let gas = self.providers.idle(&self.account).await;
-            gas.map_err(SubmitError::from)
-        };
+        let nothing = Draft::call(Call::nothing(&self.account));
+        let gas = async { Ok::<_, SubmitError>(self.wallet.idle(&self.account).await?) };
         let data_fee = async {
-            let fee = self.data_fee(&nothing, &[]).await?;
+            let fee = self.wallet.besides(&Trial::free(&nothing)).await?;
             Ok::<_, SubmitError>(fee.saturating_mul(DATA_ROOM))
         };
-        let (fees, gas, data_fee) = futures::try_join!(self.fees(), gas, data_fee)?;
+        let (rate, gas, data_fee) = futures::try_join!(self.rate(), gas, data_fee)?;
         let intent = Intent {
-            call: nothing,
-            authorizations: Vec::new(),
-            limit: gas,
+            draft: nothing,
+            work: gas,
             spends: Vec::new(),
         };
         Ok(Asked {
             nonces: self.clone(),
             versions: Versions::of(&intent, data_fee)?,
             spends: Vec::new(),
-            fees,
+            rate,
             of: Of::Gap { nonce },
         })
     }
 
     /// What gas costs now; an error above the operator's limit.
-    async fn fees(&self) -> Result<Fees, SubmitError> {
-        let fees = self.providers.fees().await?;
-        match fees.price() > self.most {
+    async fn rate(&self) -> Result<FeeRate, SubmitError> {
+        let rate = self.wallet.rate().await?;
+        match rate.expected() > self.most {
             true => Err(SubmitError::Dear),
-            false => Ok(fees),
+            false => Ok(rate),
         }
-    }
-
-    async fn data_fee(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Amount, ReadError> {
-        let intended = Intended {
-            authorizations,
-            ..Intended::free(call)
-        };
-        self.providers.data_fee(&intended).await
     }
 
     /// What the chain charged for the bytes of a version besides gas, as far as anybody says so now.
     async fn bytes_of(&self, versions: &Versions, version: &Version) -> Amount {
-        let (call, authorizations) = match version.cancels {
-            true => (Call::nothing(&self.account), Vec::new()),
-            false => versions.call(&self.account),
+        let draft = match version.cancels {
+            true => Draft::call(Call::nothing(&self.account)),
+            false => versions.draft(&self.account),
         };
-        let fee = self.data_fee(&call, &authorizations).await;
+        let fee = self.wallet.besides(&Trial::free(&draft)).await;
         fee.unwrap_or_default()
     }
 
@@ -264,21 +274,22 @@ impl Nonces {
         price: Price,
         plain: Option<u64>,
     ) -> Result<Version, SubmitError> {
-        let (call, authorizations) = match plain {
-            Some(_) => (Call::nothing(&self.account), Vec::new()),
-            None => versions.call(&self.account),
+        let draft = match plain {
+            Some(_) => Draft::call(Call::nothing(&self.account)),
+            None => versions.draft(&self.account),
         };
-        let draft = Draft {
+        let (call, authorizations) = parts(&draft)?;
+        let draft = Unsealed {
             call,
-            authorizations,
+            authorizations: authorizations.to_vec(),
             nonce,
             gas: plain.unwrap_or(versions.gas),
             max_fee: price.most,
             max_priority_fee: price.tip,
         };
-        let (codec, number) = self.providers.codec();
+        let (codec, number) = self.wallet.codec();
         let digest = codec.digest(number, &draft)?;
-        let signature = self.key.sign(Message::Secp256k1(&digest)).await?;
+        let signature = self.key.sign(Message::Ecdsa(&digest)).await?;
         let signature = <&[u8; 65]>::try_from(&signature[..])
             .map_err(|_| Unsigned("Not 65 bytes of signature".into()))?;
         let (raw, hash) = codec.seal(number, &draft, signature)?;
@@ -302,7 +313,7 @@ impl Nonces {
             Ok((Transaction::Missing, _)) => None,
             Ok(agreed) => Some(agreed),
             Err(error) => {
-                let network = self.providers.name();
+                let network = self.wallet.name();
                 tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
                 None
             }
@@ -329,11 +340,11 @@ impl Nonces {
             None => seen.success,
         };
         if let Some(spent) = spent.filter(|_| !success || version.cancels) {
-            let data = match spent.data {
+            let data = match spent.besides {
                 Some(data) => data,
                 None => self.bytes_of(versions, version).await,
             };
-            seen.wasted = Some(spent.gas.saturating_add(data));
+            seen.wasted = Some(spent.work.saturating_add(data));
         }
         Status::Included(Box::new(seen))
     }

@@ -2,11 +2,11 @@
 
 use alloy::sol_types::SolValue;
 
-use super::queue;
+use super::{queue, wallet::parts};
 use crate::{
     CodecError,
     ethereum::address::evm,
-    trade::{Attempt, Authorization, Call, Fees, Intent, SignedTx},
+    trade::{Attempt, Authorization, Body, Draft, FeeRate, Intent, SignedTx},
     types::{Address, Amount, Bytes, EvmAddress, U256},
 };
 
@@ -64,22 +64,19 @@ pub struct Price {
 
 impl Price {
     /// Of a first transaction: with room for base fees that rise, up to the operator's limit.
-    pub fn first(fees: Fees, limit: u128) -> Self {
+    pub fn first(rate: FeeRate, limit: u128) -> Self {
         Self {
-            most: asked(fees).min(limit),
-            tip: fees.priority,
+            most: rate.most().min(limit),
+            tip: rate.priority,
         }
     }
-}
-
-fn asked(fees: Fees) -> u128 {
-    fees.base.saturating_mul(2).saturating_add(fees.priority)
 }
 
 impl Versions {
     /// Of an intent, with nothing signed yet.
     pub fn of(intent: &Intent, data_fee: Amount) -> Result<Self, CodecError> {
-        let authorizations = intent.authorizations.iter().map(|one| {
+        let (call, authorizations) = parts(&intent.draft)?;
+        let authorizations = authorizations.iter().map(|one| {
             Ok(Delegate {
                 chainId: one.chain_id,
                 account: evm(&one.address)?,
@@ -90,11 +87,11 @@ impl Versions {
             })
         });
         Ok(Self {
-            to: evm(&intent.call.to)?,
-            data: intent.call.data.clone(),
-            value: intent.call.value,
+            to: evm(&call.to)?,
+            data: call.data,
+            value: call.value,
             authorizations: authorizations.collect::<Result<_, CodecError>>()?,
-            gas: intent.limit,
+            gas: intent.work,
             dataFee: data_fee,
             signed: Vec::new(),
         })
@@ -115,13 +112,7 @@ impl Versions {
     }
 
     /// What its transactions do that do not cancel.
-    pub fn call(&self, from: &Address) -> (Call, Vec<Authorization>) {
-        let call = Call {
-            from: from.clone(),
-            to: spelled(self.to),
-            data: self.data.clone(),
-            value: self.value,
-        };
+    pub fn draft(&self, from: &Address) -> Draft {
         let authorizations = self.authorizations.iter().map(|one| Authorization {
             chain_id: one.chainId,
             address: spelled(one.account),
@@ -130,7 +121,15 @@ impl Versions {
             r: one.r,
             s: one.s,
         });
-        (call, authorizations.collect())
+        Draft {
+            from: from.clone(),
+            value: self.value,
+            body: Body::Call {
+                to: spelled(self.to),
+                data: self.data.clone(),
+                authorizations: authorizations.collect(),
+            },
+        }
     }
 
     /// Whether one more transaction would cancel; `None` where none is made any more. Once cancelled, a nonce
@@ -145,15 +144,15 @@ impl Versions {
 
     /// The price of one more transaction, an eighth above the newest and at least what is asked now; `None`
     /// where that would be above the operator's limit.
-    pub fn dearer(&self, fees: Fees, limit: u128) -> Option<Price> {
+    pub fn dearer(&self, rate: FeeRate, limit: u128) -> Option<Price> {
         let newest = self.signed.last()?;
         let raised = |price: u128| price.saturating_add(price.div_ceil(DEARER));
-        let tip = raised(newest.maxPriorityFee).max(fees.priority);
+        let tip = raised(newest.maxPriorityFee).max(rate.priority);
         let price = raised(newest.maxFee);
         if price > limit {
             return None;
         }
-        let most = price.max(asked(fees).min(limit));
+        let most = price.max(rate.most().min(limit));
         let tip = tip.min(most);
         Some(Price { most, tip })
     }
@@ -204,7 +203,7 @@ pub fn priced(own: &[u8]) -> Result<Vec<Priced>, CodecError> {
     Ok(priced.collect())
 }
 
-/// See [`priced`].
+/// A signed transaction of an attempt, as [`priced`] reads it.
 #[cfg(any(test, feature = "testing"))]
 #[derive(Clone, Copy, Debug)]
 pub struct Priced {

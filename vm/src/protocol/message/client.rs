@@ -10,7 +10,7 @@ mod wire {
     }
 }
 
-/// A wallet's word that its transfer with `nonce` is the deposit for `id`.
+/// A wallet's statement that its transfer with `nonce` is the deposit for `id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NonceMapping {
     /// The name of the wallet's chain.
@@ -33,7 +33,7 @@ impl TypedMessage for NonceMapping {
     }
 }
 
-/// A solver's word that it will neither fill nor refund an order.
+/// A solver's statement that it will neither fill nor refund an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoFillOrRefund {
     /// The name of the solver's chain.

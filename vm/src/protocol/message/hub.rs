@@ -11,7 +11,7 @@ pub(super) mod wire {
     }
 }
 
-/// Actions for the hub, done at most once per key.
+/// Actions for the hub, which applies them at most once per idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execution {
     pub idempotency_key: B256,

@@ -1,5 +1,5 @@
-//! The v2.1 message ids (guide: protocol 6.5): struct hashes without a domain, which older clients know
-//! messages by. Nothing signs them any more.
+//! The v2.1 message ids (guide: protocol 6.5): struct hashes without a domain, by which older clients identify
+//! messages. Nothing signs them any more.
 
 use super::{TypedMessage, hash};
 use crate::{
@@ -112,12 +112,12 @@ pub struct InputEntry {
     pub input_index: u32,
 }
 
-/// What fills and refunds end with.
+/// The shared result of a fill or refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub order_id: B256,
     pub status: u8,
-    /// Parts in 1e18 that were paid above (below: negative) what the order asked for.
+    /// Parts in 1e18 by which the payments exceed (negative: miss) what the order asked for.
     pub total_weighted_input_payment_bps_diff: I256,
 }
 
@@ -158,7 +158,7 @@ impl TypedMessage for SolverFill {
     }
 }
 
-/// A payment back to the user.
+/// A refund payment to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefundEntry {
     pub transaction_id: Bytes,

@@ -1,4 +1,4 @@
-//! Messages for allocators and executors: how value leaves the hub.
+//! Messages for allocators and executors, which move value out of the hub.
 
 use alloy::{primitives::keccak256, sol_types::SolValue};
 
@@ -11,7 +11,7 @@ pub(super) mod wire {
         struct Fee { address recipient; uint256 amount; }
         struct ExecuteAndWithdrawRequest { string inChainId; bytes inCurrency; string outChainId; bytes outCurrency; uint256 outAmountMinimum; bytes depository; address orderAddress; bytes receiver; bytes data; Fee[] fees; bytes32 nonce; uint256 deadline; }
     }
-    /// Two messages share one type name.
+    /// A module of its own, because two messages share one type name.
     pub mod inclusion {
         alloy::sol! {
             struct WithdrawRequest { uint256 chainId; address allocator; bytes32 withdrawRequestHash; bytes32[] hashesToSign; }
@@ -39,7 +39,7 @@ pub struct PayloadParams {
 }
 
 impl PayloadParams {
-    /// The payload id that the allocator keeps it under: the hash of `abi.encode(request)`.
+    /// The payload id under which the allocator records the request: the hash of `abi.encode(request)`.
     pub fn payload_id(&self) -> B256 {
         keccak256(self.wire().abi_encode())
     }
@@ -64,7 +64,7 @@ impl TypedMessage for PayloadParams {
     }
 }
 
-/// What an executor takes off an order's amount.
+/// A fee that an executor takes from an order's amount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fee {
     pub recipient: EvmAddress,
@@ -112,7 +112,7 @@ impl TypedMessage for ExecuteAndWithdraw {
     }
 }
 
-/// The statement that the allocator holds these hashes for a withdraw request.
+/// The statement that the allocator has these hashes for a withdraw request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inclusion {
     /// The hub's EVM chain id.
@@ -148,7 +148,7 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// The request hash that the allocator keeps it under: the hash of `abi.encode(request)`.
+    /// The request hash under which the allocator records the request: the hash of `abi.encode(request)`.
     pub fn request_hash(&self) -> B256 {
         keccak256(self.wire().abi_encode())
     }

@@ -1,4 +1,4 @@
-//! What a key-management service answers: DER signatures and DER public keys (guide: protocol 6.4).
+//! The answers of key-management services: DER signatures and DER public keys (guide: protocol 6.4).
 
 use k256::elliptic_curve::sec1::ToEncodedPoint;
 use k256::pkcs8::DecodePublicKey;
@@ -8,9 +8,8 @@ use super::{Signature, SignatureError, account};
 use crate::types::{B256, EvmAddress};
 
 impl Signature {
-    /// The signature in the DER answer of the service that holds `signer`'s key: low s, and the v
-    /// that recovers `signer` from `digest`. Another key's signature is
-    /// [`Unrecoverable`](SignatureError::Unrecoverable).
+    /// Converts the DER answer of the service that holds `signer`'s key: low s, and the v that recovers `signer` from
+    /// `digest`. [`Unrecoverable`](SignatureError::Unrecoverable) for another key's signature.
     pub fn from_der(der: &[u8], digest: &B256, signer: EvmAddress) -> Result<Self, SignatureError> {
         let signature = ecdsa::Signature::from_der(der).map_err(|_| SignatureError::Malformed)?;
         let compact = signature.serialize_compact();
@@ -28,8 +27,7 @@ impl Signature {
     }
 }
 
-/// The account of a DER SubjectPublicKeyInfo that holds a secp256k1 key; `None` for any other
-/// bytes or key.
+/// The account of a DER SubjectPublicKeyInfo with a secp256k1 key; `None` for any other bytes or key.
 pub fn account_of_spki(spki: &[u8]) -> Option<EvmAddress> {
     let key = k256::PublicKey::from_public_key_der(spki).ok()?;
     let point = key.to_encoded_point(false);

@@ -1,4 +1,4 @@
-//! Who lies about heads, and who is only slow or behind (guide: protocol 12.1).
+//! Providers that lie about heads, and providers that are only slow or behind (guide: protocol 12.1).
 
 use std::sync::Mutex;
 
@@ -15,9 +15,9 @@ struct Odd {
 struct Says {
     /// This head instead of the script's.
     head: Option<Block>,
-    /// Heads come so late.
+    /// How late its heads come.
     delay: Duration,
-    /// Whether it knows a block: this, or nothing ever.
+    /// Its answer about any block, instead of the script's.
     knows: Option<bool>,
     silent: bool,
 }
@@ -62,7 +62,7 @@ impl ChainReader for Odd {
     }
 }
 
-/// An odd provider in front of honest ones at block 100, `required` of which must agree.
+/// An odd provider before honest ones at block 100; `required` of them must agree.
 fn odd(honest: usize, required: usize) -> (Arc<Odd>, Vec<Arc<Script>>, Quorum) {
     let odd = Arc::new(Odd {
         script: Script::at(100),
@@ -82,7 +82,7 @@ fn odd(honest: usize, required: usize) -> (Arc<Odd>, Vec<Arc<Script>>, Quorum) {
     (odd, scripts, quorum)
 }
 
-/// Asks for a head once a second and lets the rest finish; the slowest answer's time.
+/// Reads the head once a second and lets background tasks finish; returns the longest time of a read.
 async fn watch(quorum: &Quorum, seconds: u64) -> Duration {
     let mut slowest = Duration::ZERO;
     for _ in 0..seconds {
@@ -102,7 +102,7 @@ fn nobody_else(quorum: &Quorum) {
     assert!(disputes(quorum)[1..].iter().all(|disputes| *disputes == 0));
 }
 
-/// What a liar says about blocks when it is asked to confirm one.
+/// A liar's answers when it is asked to confirm a block.
 #[derive(Clone, Copy)]
 enum Knows {
     All,
@@ -192,7 +192,7 @@ async fn two_laggards_and_their_leader_are_all_honest() {
         watch(&quorum, 200).await;
         assert_eq!(disputes(&quorum), [0, 0, 0], "{ahead}");
     }
-    // Further ahead, as long as the others get there within a minute.
+    // Further ahead, while the others get there within a minute.
     let (odd, scripts, quorum) = odd(2, 2);
     for block in 0..200 {
         odd.script.set_head(100 + block);
@@ -243,7 +243,7 @@ async fn fork_that_lasts_is_a_contradiction() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_confirmation_delays_by_its_own_short_timeout() {
-    // Only the odd provider and one other are left: nobody else can confirm.
+    // Only the odd provider and one other are left, so no other can confirm.
     let (odd, scripts, quorum) = odd(2, 2);
     odd.script.set_head(101);
     odd.say(|says| says.silent = true);
@@ -258,7 +258,7 @@ async fn later_head_is_heard_while_a_confirmation_hangs() {
     let (odd, scripts, quorum) = odd(2, 2);
     odd.say(|says| says.delay = Duration::from_millis(300));
     scripts[0].set_head(101);
-    // The second can't confirm 100 in time, the odd one can.
+    // The second provider cannot confirm 100 in time; the odd one can.
     let slow = Arc::new(Odd {
         script: Script::at(101),
         says: Mutex::default(),
@@ -349,11 +349,11 @@ async fn the_quickest_provider_lowers_no_tag() {
         scripts[0].set_tagged(lie);
         delay(Duration::from_millis(300));
         assert_eq!(tagged().await, Some(90), "{lie:?}");
-        // Nobody is waited for for long.
+        // A read does not wait long for missing providers.
         delay(Duration::from_secs(60));
         assert_eq!(tagged().await, lie);
     }
-    // Nor where enough say the same.
+    // Nor at all where enough providers agree.
     scripts[0].set_tagged(Some(90));
     let before = tokio::time::Instant::now();
     assert_eq!(tagged().await, Some(90));

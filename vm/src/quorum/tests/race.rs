@@ -1,10 +1,10 @@
-//! Contradictions that a race explains, and such that only look like one.
+//! Contradictions that a race explains, and others that only look like one.
 
 use std::{collections::VecDeque, sync::Mutex};
 
 use super::*;
 
-/// Answers about transactions in this order; the last one stays.
+/// Gives these answers about transactions in order, then repeats the last.
 struct Scripted {
     script: Arc<Script>,
     answers: Mutex<VecDeque<Result<Transaction, ReadError>>>,
@@ -35,8 +35,8 @@ impl ChainReader for Scripted {
 
 type Answers = Vec<Result<Transaction, ReadError>>;
 
-/// Providers that tell `answers`, two of which must agree.
-fn telling(answers: Vec<Answers>) -> Quorum {
+/// Providers with scripted `answers`; two must agree.
+fn answering(answers: Vec<Answers>) -> Quorum {
     let provider = |answers: Answers| Provider {
         name: "node".into(),
         reader: Arc::new(Scripted {
@@ -75,7 +75,7 @@ async fn who_is_asked_again_before_it_is_judged() {
             contradiction,
         ),
         ("then is silent", vec![missing(), down()], 1, doubt),
-        // Only what a race explains is asked for again.
+        // Only answers that a race can explain are asked for again.
         ("forges once", vec![Ok(forged()), found()], 1, contradiction),
         (
             "failed once",
@@ -88,19 +88,23 @@ async fn who_is_asked_again_before_it_is_judged() {
         ),
     ];
     for (name, answers, disputed, aside) in cases {
-        for place in 0..3 {
-            let mut told = vec![vec![found()], vec![found()]];
-            told.insert(place, answers.clone());
-            let quorum = telling(told);
+        for position in 0..3 {
+            let mut providers = vec![vec![found()], vec![found()]];
+            providers.insert(position, answers.clone());
+            let quorum = answering(providers);
             assert_eq!(read(&quorum).await, found(), "{name}");
             settle().await;
-            let health = &quorum.health()[place];
+            let health = &quorum.health()[position];
             assert_eq!(health.set_aside, !aside.is_zero(), "{name}");
             assert_eq!(health.disputes, disputed, "{name}");
             tokio::time::advance(aside.saturating_sub(Duration::from_secs(1))).await;
-            assert_eq!(quorum.health()[place].set_aside, !aside.is_zero(), "{name}");
+            assert_eq!(
+                quorum.health()[position].set_aside,
+                !aside.is_zero(),
+                "{name}"
+            );
             tokio::time::advance(Duration::from_secs(2)).await;
-            assert!(!quorum.health()[place].set_aside, "{name}");
+            assert!(!quorum.health()[position].set_aside, "{name}");
             assert_eq!(disputes(&quorum).iter().sum::<u64>(), health.disputes);
         }
     }
@@ -109,13 +113,13 @@ async fn who_is_asked_again_before_it_is_judged() {
 #[tokio::test(start_paused = true)]
 async fn first_to_know_a_transaction_is_no_liar() {
     let late = || vec![missing(), found()];
-    let quorum = telling(vec![late(), vec![found()], late()]);
+    let quorum = answering(vec![late(), vec![found()], late()]);
     let first = read(&quorum).await;
     assert!(first == missing() || first == found());
     settle().await;
     assert_eq!(disputes(&quorum), [0, 0, 0]);
-    // One that has what the others have not stays alone with it, an archive or a liar.
-    let quorum = telling(vec![vec![missing()], vec![Ok(forged())], vec![missing()]]);
+    // A provider alone with an answer that the others lack: an archive, or a liar.
+    let quorum = answering(vec![vec![missing()], vec![Ok(forged())], vec![missing()]]);
     assert_eq!(read(&quorum).await, missing());
     settle().await;
     assert_eq!(disputes(&quorum), [0, 1, 0]);
@@ -124,14 +128,14 @@ async fn first_to_know_a_transaction_is_no_liar() {
 
 #[tokio::test(start_paused = true)]
 async fn asking_again_never_makes_an_agreement() {
-    // A second question would have found two who agree: it is not asked.
+    // A second question would have found an agreement, but it is not asked.
     let turning = || vec![missing(), found()];
-    for told in [
+    for providers in [
         vec![turning(), vec![found()], vec![down()]],
         vec![turning(), vec![found()], vec![Ok(forged())]],
         vec![vec![Ok(forged()), found()], vec![found()], vec![down()]],
     ] {
-        let quorum = telling(told);
+        let quorum = answering(providers);
         lost(read(&quorum).await);
         settle().await;
         assert!(quorum.health().iter().all(|health| !health.set_aside));
@@ -161,7 +165,7 @@ async fn block_that_a_laggard_has_not_reached_is_no_dispute() {
     let tip = testing::block(100, 0);
     assert_eq!(quorum.contains(&tip).await, Ok(true));
     settle().await;
-    // Who is behind says nothing of the block, but that all are.
+    // A provider that is behind says nothing about the block, unless all are behind.
     scripts[1].set_head(99);
     lost(quorum.contains(&tip).await);
     settle().await;
@@ -171,12 +175,12 @@ async fn block_that_a_laggard_has_not_reached_is_no_dispute() {
     scripts[1].fail(Some(ReadError::Unavailable("down".into())));
     lost(quorum.contains(&tip).await);
     assert_eq!(disputes(&quorum), [0, 0, 0]);
-    // Nor has it one liar besides.
+    // One liar besides does not change that.
     let (scripts, quorum) = three();
     scripts[0].fork(95, 7);
     scripts[1].set_head(98);
     lost(quorum.contains(&tip).await);
-    // Another block at that height is one.
+    // Another block at that height does.
     let (scripts, quorum) = three();
     scripts[0].fork(95, 7);
     assert_eq!(quorum.contains(&tip).await, Ok(true));

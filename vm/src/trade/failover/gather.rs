@@ -21,17 +21,21 @@ impl Failover {
         &self,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
-        let mut trades = self.trades.iter();
+        let mut providers = self.providers.iter();
         let mut asked = FuturesUnordered::new();
         let mut failure = self.short("answer", "no provider");
         loop {
-            if let Some(trade) = trades.next() {
-                asked.push(timeout(DEADLINE, question(trade.clone())));
+            if let Some(provider) = providers.next() {
+                asked.push(timeout(DEADLINE, question(provider.clone())));
             } else if asked.is_empty() {
                 return Err(failure);
             }
             // Silence or a failure brings in the next one.
-            let wait = if trades.len() == 0 { DEADLINE } else { HEDGE };
+            let wait = if providers.len() == 0 {
+                DEADLINE
+            } else {
+                HEDGE
+            };
             match timeout(wait, asked.next()).await {
                 Ok(Some(Ok(Ok(answer)))) => return Ok(answer),
                 Ok(Some(Ok(Err(error)))) => failure = error,
@@ -42,51 +46,49 @@ impl Failover {
     }
 
     /// The greatest number that a quorum claims at least.
-    pub(super) async fn number<T: Ord, F: Future<Output = Result<T, ReadError>>>(
+    pub(crate) async fn number<T: Ord, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
         let said = self.gather(what, question).await?;
         let short = || self.short(what, "too few answers");
-        greatest(said, self.context.required).ok_or_else(short)
+        greatest(said, self.required).ok_or_else(short)
     }
 
     /// What a quorum says in the same words.
-    pub(super) async fn agree<T: PartialEq, F: Future<Output = Result<T, ReadError>>>(
+    pub(crate) async fn agree<T: PartialEq, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
         let mut said = self.gather(what, question).await?;
         let same = |one: &T| said.iter().filter(|other| *other == one).count();
-        let agreed = said
-            .iter()
-            .position(|one| same(one) >= self.context.required);
+        let agreed = said.iter().position(|one| same(one) >= self.required);
         let agreed = agreed.ok_or_else(|| self.short(what, "no agreement"))?;
         Ok(said.swap_remove(agreed))
     }
 
     /// What all providers say that answer in time; an error when those are no quorum.
-    pub(super) async fn gather<T, F: Future<Output = Result<T, ReadError>>>(
+    pub(crate) async fn gather<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<Vec<T>, ReadError> {
         let (said, failure) = self.all(question).await;
-        if said.len() >= self.context.required {
+        if said.len() >= self.required {
             return Ok(said);
         }
         // With one provider its own words say more.
         match failure {
-            Some(error) if self.trades.len() == 1 => Err(error),
+            Some(error) if self.providers.len() == 1 => Err(error),
             Some(error) => Err(self.short(what, &error.to_string())),
             None => Err(self.short(what, "too few answers")),
         }
     }
 
     /// As [`Self::gather`], however few they are.
-    pub(super) async fn answers<T, F: Future<Output = Result<T, ReadError>>>(
+    pub(crate) async fn answers<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
         question: impl Fn(TradingProvider) -> F,
     ) -> Vec<T> {
@@ -98,9 +100,9 @@ impl Failover {
         question: impl Fn(TradingProvider) -> F,
     ) -> (Vec<T>, Option<ReadError>) {
         let started = Instant::now();
-        let asked = self.trades.iter();
+        let asked = self.providers.iter();
         let mut asked: FuturesUnordered<_> = asked
-            .map(|trade| timeout(DEADLINE, question(trade.clone())))
+            .map(|provider| timeout(DEADLINE, question(provider.clone())))
             .collect();
         let (mut said, mut failure) = (Vec::new(), None);
         let mut until = started + DEADLINE;
@@ -110,7 +112,7 @@ impl Failover {
                 Ok(Err(error)) => failure = Some(error),
                 Err(_) => failure = Some(late()),
             }
-            if said.len() == self.context.required {
+            if said.len() == self.required {
                 let grace = started.elapsed().clamp(GRACE.0, GRACE.1);
                 until = until.min(Instant::now() + grace);
             }
@@ -118,8 +120,8 @@ impl Failover {
         (said, failure)
     }
 
-    pub(super) fn short(&self, what: &str, why: &str) -> ReadError {
-        let (chain, required) = (&self.context.name, self.context.required);
+    pub(crate) fn short(&self, what: &str, why: &str) -> ReadError {
+        let (chain, required) = (&self.name, self.required);
         ReadError::Quorum(format!("{chain} needs {required}: {what}: {why}"))
     }
 }

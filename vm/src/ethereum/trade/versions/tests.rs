@@ -6,21 +6,23 @@ const GWEI: u128 = 1_000_000_000;
 fn intent() -> Intent {
     let account = |byte| spelled(EvmAddress::repeat_byte(byte));
     Intent {
-        call: Call {
+        draft: Draft {
             from: account(1),
-            to: account(2),
-            data: vec![9].into(),
             value: U256::from(5),
+            body: Body::Call {
+                to: account(2),
+                data: vec![9].into(),
+                authorizations: vec![Authorization {
+                    chain_id: 1,
+                    address: account(3),
+                    nonce: 2,
+                    y_parity: 1,
+                    r: B256::repeat_byte(4),
+                    s: B256::repeat_byte(5),
+                }],
+            },
         },
-        authorizations: vec![Authorization {
-            chain_id: 1,
-            address: account(3),
-            nonce: 2,
-            y_parity: 1,
-            r: B256::repeat_byte(4),
-            s: B256::repeat_byte(5),
-        }],
-        limit: 300,
+        work: 300,
         spends: Vec::new(),
     }
 }
@@ -42,11 +44,8 @@ fn versions_are_read_as_written_and_nothing_else_is() {
     versions.signed = vec![signed(3, 1, false), signed(4, 2, true)];
     let bytes = versions.bytes();
     assert_eq!(Versions::read(&bytes), Ok(versions.clone()));
-    let (call, authorizations) = versions.call(&intent().call.from);
-    assert_eq!(
-        (call, authorizations),
-        (intent().call, intent().authorizations)
-    );
+    let draft = intent().draft;
+    assert_eq!(versions.draft(&draft.from), draft);
     // Gas of the dearest one, bytes and value.
     assert_eq!(versions.native(), U256::from(300 * 4 + 7 + 5));
     let mut other = bytes.to_vec();
@@ -58,21 +57,21 @@ fn versions_are_read_as_written_and_nothing_else_is() {
 
 #[test]
 fn a_replacement_pays_an_eighth_more_and_what_is_asked_up_to_the_limit() {
-    let fees = |base, priority| Fees { base, priority };
+    let rate = |base, priority| FeeRate { base, priority };
     let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
     assert_eq!(
-        (versions.cancels(true), versions.dearer(fees(1, 1), 9)),
+        (versions.cancels(true), versions.dearer(rate(1, 1), 9)),
         (None, None)
     );
     versions.signed.push(signed(80 * GWEI, 8, false));
     let price = |most, tip| Some(Price { most, tip });
     let limit = 100 * GWEI;
-    assert_eq!(versions.dearer(fees(1, 1), limit), price(90 * GWEI, 9));
-    let risen = versions.dearer(fees(47 * GWEI, 10), limit);
+    assert_eq!(versions.dearer(rate(1, 1), limit), price(90 * GWEI, 9));
+    let risen = versions.dearer(rate(47 * GWEI, 10), limit);
     assert_eq!(risen, price(94 * GWEI + 10, 10));
-    assert_eq!(versions.dearer(fees(limit, 10), limit), price(limit, 10));
-    assert_eq!(versions.dearer(fees(1, 1), 90 * GWEI - 1), None);
-    let first = Price::first(fees(60 * GWEI, 3), limit);
+    assert_eq!(versions.dearer(rate(limit, 10), limit), price(limit, 10));
+    assert_eq!(versions.dearer(rate(1, 1), 90 * GWEI - 1), None);
+    let first = Price::first(rate(60 * GWEI, 3), limit);
     assert_eq!(Some(first), price(limit, 3));
 }
 

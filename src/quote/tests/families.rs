@@ -1,0 +1,132 @@
+//! Quotes where a family lacks an ability, and between families whose accounts and transactions differ.
+
+use alloy::primitives::I256;
+use serde_json::{Value, json};
+use vm::{Family, trade::Revert};
+
+use super::{Code, amount, ids, order, refused, stored, text};
+use crate::quote::fixtures::{
+    self, Fixture, NATIVE, OTHER, SOLVER, TOKEN, USDC, USER, family, kept, other,
+};
+
+/// The destination's family, changed.
+fn lacking(change: impl FnOnce(&mut Family)) -> Fixture {
+    let fixture = Fixture::default();
+    let mut changed = Family { ..*family() };
+    change(&mut changed);
+    fixture.with(|world| world.families.insert("destination", kept(changed)));
+    fixture
+}
+
+#[tokio::test]
+async fn what_a_family_cannot_do_is_refused() {
+    let calls = || json!({"txs": [{"to": OTHER, "data": "0x12"}]});
+    let swapped = || json!({"destinationCurrency": TOKEN});
+    let own =
+        || json!({"originChainId": 31_002, "originCurrency": USDC, "destinationCurrency": TOKEN});
+    let steps: fn(&mut Family) = |family| family.steps = None;
+    let orders: fn(&mut Family) = |family| family.orders = None;
+    let approvals: fn(&mut Family) = |family| family.approvals = None;
+    for (without, changes, code) in [
+        (steps, json!({}), Code::UnsupportedRoute),
+        (orders, calls(), Code::ExtraTxsNotSupported),
+        (orders, swapped(), Code::UnsupportedRoute),
+        (approvals, swapped(), Code::UnsupportedRoute),
+        (approvals, own(), Code::UnsupportedRoute),
+    ] {
+        let fixture = lacking(without);
+        let refused = refused(&fixture, changes.clone()).await;
+        assert_eq!(refused.code, code, "{changes}: {refused}");
+    }
+    // Whoever needs none of it is quoted.
+    for without in [orders, approvals] {
+        let fixture = lacking(without);
+        let quoted = fixture.quote(json!({})).await;
+        assert!(quoted.is_ok(), "{quoted:?}");
+    }
+}
+
+/// A chain of the other family, at one of both ends.
+fn beside(network: &'static str) -> Fixture {
+    let fixture = Fixture::default();
+    fixture.with(|world| {
+        world.families.insert(network, other::family());
+        world.market = match network {
+            "origin" => || other::market(fixtures::market_file(), 0),
+            _ => || other::market(fixtures::market_file(), 1),
+        };
+    });
+    fixture
+}
+
+#[tokio::test]
+async fn deposits_of_one_family_are_filled_in_another() {
+    let fixture = beside("destination");
+    let changes = json!({"destinationCurrency": other::USDC, "recipient": other::USER});
+    let answer = fixture.quote(changes.clone()).await.unwrap();
+    assert_eq!(ids(&answer), ["approve", "deposit"]);
+    let promised = order(&answer);
+    assert_eq!(promised.solver, SOLVER);
+    assert_eq!(promised.output.payments[0].recipient, other::USER);
+    assert_eq!(promised.output.payments[0].currency, other::USDC);
+    // Nobody who is refunded has an account of the destination.
+    let refunds = &promised.inputs[0].refunds;
+    let refunds: Vec<_> = refunds
+        .iter()
+        .map(|one| (&*one.chain_id, &*one.recipient))
+        .collect();
+    assert_eq!(refunds, [("origin", USER)]);
+    let request = stored(&fixture, &answer).await;
+    assert_eq!(request.fill_work, other::WORK);
+    // 7,000 units of work at 6 are 42,000 of a native currency of nine decimals at $2500: $0.105.
+    assert_eq!(
+        amount(&answer, "/fees/relayerGas/amount"),
+        I256::try_from(105_000).unwrap()
+    );
+    // What makes no call shows none.
+    let revert = Revert {
+        reason: "frozen".into(),
+        data: Default::default(),
+    };
+    fixture.with(|world| world.revert = Some(revert));
+    let refused = refused(&fixture, changes).await;
+    assert_eq!(refused.code, Code::DestinationTxFailed);
+    assert_eq!(refused.error_data.as_deref(), Some("frozen"));
+    assert_eq!(refused.failed_call_data, None);
+}
+
+#[tokio::test]
+async fn steps_of_a_family_are_shown_as_it_writes_them() {
+    let fixture = beside("origin");
+    let changes = json!({"user": other::USER, "originCurrency": other::USDC, "recipient": OTHER,
+                         "destinationCurrency": NATIVE});
+    let answer = fixture.quote(changes).await.unwrap();
+    // Nobody takes anything there, so nothing is approved.
+    assert_eq!(ids(&answer), ["deposit"]);
+    let shown = &answer["steps"][0]["items"][0]["data"];
+    assert_eq!(*shown, json!({"signer": other::USER, "units": other::WORK}));
+    assert_eq!(
+        text(&answer, "/fees/gas/amount"),
+        (other::WORK * 6).to_string()
+    );
+    assert_eq!(text(&answer, "/fees/gas/currency/symbol"), "SOL");
+    let promised = order(&answer);
+    assert_eq!(promised.inputs[0].payment.currency, other::USDC);
+    assert_eq!(promised.inputs[0].refunds[0].recipient, other::USER);
+}
+
+#[tokio::test]
+async fn users_own_payments_need_nothing_but_a_transaction() {
+    let fixture = beside("origin");
+    let own = json!({"user": other::USER, "originCurrency": other::USDC, "recipient": other::DEPOSITORY,
+                     "destinationChainId": 31_001, "destinationCurrency": other::USDC});
+    let kept_away = refused(&fixture, own.clone()).await;
+    assert_eq!(kept_away.code, Code::InvalidRecipient);
+    let mut own = own;
+    own["recipient"] = Value::from("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
+    let answer = fixture.quote(own).await.unwrap();
+    assert_eq!(ids(&answer), ["send"]);
+    // Its digest tells it from any other, though it is no call.
+    let request = stored(&fixture, &answer).await;
+    assert!(request.own_call.is_some_and(|digest| !digest.is_zero()));
+}

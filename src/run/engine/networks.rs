@@ -1,0 +1,104 @@
+//! The networks of the market that can be traded on, with their chains.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use vm::{
+    Address,
+    trade::{Providers, SwapAccess, TradingProvider},
+};
+
+use crate::{
+    chains::{Chains, HeadCalls, Opened, asking},
+    index::Wakeup,
+    market::{Market, Network},
+    quote::{pricing_chain::PricingChain, swaps::Swaps},
+    run::parts::Trading,
+    solver::chain,
+};
+
+/// A network of the market with its chain.
+pub struct TradedNetwork<'a> {
+    pub listed: &'a Network,
+    pub opened: &'a Opened,
+    pub providers: Providers,
+    /// The same, for what strangers have asked.
+    pub asking: Providers,
+    /// The solver's account there.
+    pub account: Address,
+    pub wakeup: Arc<Wakeup>,
+}
+
+/// The networks whose chains are opened and have providers for trading. An error where the solver has no key for its
+/// account on one of them.
+pub fn traded_networks<'a>(
+    trading: &'a Trading,
+    chains: &'a Chains,
+) -> anyhow::Result<Vec<TradedNetwork<'a>>> {
+    let listed = trading.market.networks().iter();
+    let opened = listed.filter_map(|network| {
+        let opened = chains.get(&network.name)?.chain.as_ref().ok()?;
+        (!opened.trading_providers.is_empty()).then_some((network, opened))
+    });
+    let networks = opened.map(|(network, opened)| {
+        let providers = |trading_providers: &[TradingProvider]| {
+            let trading_providers = (trading_providers.to_vec(), opened.required);
+            chain::providers(network, &opened.chain, trading_providers)
+        };
+        let account = trading.keys.account(opened.chain.spec.family);
+        Ok(TradedNetwork {
+            listed: network,
+            opened,
+            providers: providers(&opened.trading_providers)?,
+            asking: providers(&opened.asking)?,
+            account: account.map_err(|error| anyhow!("{}: {error}", network.name))?,
+            wakeup: Arc::new(Wakeup::default()),
+        })
+    });
+    networks.collect()
+}
+
+impl TradedNetwork<'_> {
+    pub fn name(&self) -> &str {
+        &self.listed.name
+    }
+
+    /// The chain as the solver has it priced.
+    pub fn pricing_chain(&self) -> PricingChain {
+        self.priced_by(&self.providers, &self.opened.trading_providers)
+    }
+
+    /// The chain as strangers have it priced.
+    pub fn asking_pricing_chain(&self) -> PricingChain {
+        self.priced_by(&self.asking, &self.opened.asking)
+    }
+
+    fn priced_by(&self, providers: &Providers, singly: &[TradingProvider]) -> PricingChain {
+        PricingChain {
+            spec: self.opened.chain.spec.clone(),
+            providers: providers.clone(),
+            singly: singly.to_vec(),
+            account: self.account.clone(),
+        }
+    }
+}
+
+fn named<'n, 'a>(networks: &'n [TradedNetwork<'a>], name: &str) -> Option<&'n TradedNetwork<'a>> {
+    networks.iter().find(|network| network.name() == name)
+}
+
+/// The head of a network's chain, as its providers show it.
+pub fn head_calls(networks: &[TradedNetwork<'_>], name: &str) -> Option<HeadCalls> {
+    Some(named(networks, name)?.opened.head_calls())
+}
+
+/// The exchanges of the market, asked as strangers have them asked.
+pub fn swaps(market: &Market, networks: &[TradedNetwork<'_>]) -> anyhow::Result<Swaps> {
+    let access = |name: &str| {
+        Some(SwapAccess {
+            head_calls: named(networks, name)?.opened.asking_head_calls(),
+            keyed: asking::is_keyed,
+        })
+    };
+    Swaps::open(market, access).context("MARKET_FILE")
+}

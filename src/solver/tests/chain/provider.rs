@@ -1,0 +1,258 @@
+//! What each of the chain's providers says.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use alloy::primitives::{B256, Bytes, U256, keccak256};
+use async_trait::async_trait;
+use serde_json::Value;
+use vm::{
+    Address, Amount, Block, ReadError,
+    trade::{
+        Accounts, Broadcast, Call, Called, Contracts, CurrencyInfo, DepositTx, Fate, FeeRate,
+        Revert, ScanError, Scanner, Simulator, Spent, Trial, Writer,
+    },
+};
+
+use super::{
+    FakeChain, Lies, USUAL,
+    world::{PLENTY, nonce_of},
+};
+
+/// What one that burns gas uses.
+const BURNT: u64 = 3_000_000;
+
+/// One of a chain's providers.
+pub(super) struct Provider {
+    pub chain: Arc<FakeChain>,
+    pub first: bool,
+}
+
+impl Provider {
+    /// What this one says that is not so.
+    async fn lies(&self) -> Lies {
+        let lies = self
+            .chain
+            .with(|world| match self.first || world.everybody_lies {
+                true => world.lies,
+                false => Lies::default(),
+            });
+        if lies.hangs {
+            tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+        }
+        lies
+    }
+}
+
+fn refusal() -> Revert {
+    Revert {
+        reason: "refused".into(),
+        data: Bytes::new(),
+    }
+}
+
+#[async_trait]
+impl Simulator for Provider {
+    async fn estimate(&self, trial: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
+        if self.lies().await.reverts {
+            return Ok(Err(refusal()));
+        }
+        let call = trial.draft.as_call().unwrap();
+        let data: Value = serde_json::from_slice(&call.data).unwrap_or(Value::Null);
+        let order: Option<B256> = data["order"].as_str().and_then(|order| order.parse().ok());
+        let from = call.from.text().to_lowercase();
+        let (unsure, slow) = self.chain.with(|world| {
+            let unsure = order.is_some_and(|order| world.unsure.contains(&order));
+            world.estimates += usize::from(unsure);
+            (unsure, world.slow)
+        });
+        if unsure {
+            tokio::time::sleep(slow).await;
+            return Err(ReadError::Unavailable("no agreement".into()));
+        }
+        Ok(self.chain.with(|world| {
+            let among =
+                |orders: &BTreeSet<B256>| order.is_some_and(|order| orders.contains(&order));
+            let poor = trial.most.is_some_and(|gas| gas < PLENTY);
+            let forbidden = among(&world.revert_estimate)
+                || world.wants_more(order, &data)
+                || among(&world.greedy) && poor;
+            // Who burns gas only when it is paid for sees what it costs.
+            let burns = among(&world.burners);
+            let gas = match burns && trial.rate.is_some_and(|rate| rate.base > 0) {
+                true => BURNT,
+                false => world.intrinsic(call.data.len()),
+            };
+            let done = world.state().effects(&from, &data);
+            match (forbidden, done) {
+                (false, Some(_)) => Ok(gas),
+                _ => Err(refusal()),
+            }
+        }))
+    }
+
+    async fn simulate(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
+        Err(ReadError::Unavailable(
+            "the solver simulates no calls together".into(),
+        ))
+    }
+}
+
+#[async_trait]
+impl Writer for Provider {
+    async fn rate(&self) -> Result<FeeRate, ReadError> {
+        let lies = self.lies().await;
+        Ok(self.chain.with(|world| {
+            lies.fees.unwrap_or(FeeRate {
+                base: world.base,
+                priority: 10,
+            })
+        }))
+    }
+
+    async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
+        if self.lies().await.refuses {
+            return Ok(Broadcast::Refused("not by me".into()));
+        }
+        if !self.first {
+            return Ok(self.chain.with(|world| world.offered(raw)));
+        }
+        self.chain.fuse.burn().await;
+        let said = self.chain.with(|world| {
+            world.broadcasts.push(keccak256(raw));
+            world.offered(raw)
+        });
+        self.chain.fuse.burn().await;
+        Ok(said)
+    }
+
+    async fn fate(&self, id: &Bytes) -> Result<Fate, ReadError> {
+        let transaction = &B256::from_slice(id);
+        let lies = self.lies().await;
+        Ok(self.chain.with(|world| {
+            if lies.included {
+                return Fate::Included {
+                    block: world.block(world.head()),
+                    depth: 0,
+                    success: false,
+                    spent: None,
+                };
+            }
+            if let Some((at, effects)) = world.state().done.get(transaction) {
+                return Fate::Included {
+                    block: world.block(*at),
+                    depth: world.head() - at,
+                    success: effects.is_some(),
+                    spent: world.spent.map(|gas| Spent {
+                        work: U256::from(gas),
+                        besides: None,
+                    }),
+                };
+            }
+            let waits = world.pool.iter().any(|tx| tx.hash == *transaction);
+            if waits { Fate::Waiting } else { Fate::Unknown }
+        }))
+    }
+}
+
+#[async_trait]
+impl Accounts for Provider {
+    async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
+        while self.chain.with(|world| world.dark) {
+            tokio::task::yield_now().await;
+        }
+        match self.lies().await.poor {
+            true => Ok(Amount::ZERO),
+            false => Ok(self.chain.balance_of(owner.text(), currency.text())),
+        }
+    }
+
+    async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+        let decimals = match self.lies().await.decimals {
+            Some(decimals) => Some(decimals),
+            None => self.chain.with(|world| world.decimals),
+        };
+        Ok(decimals.map(|decimals| CurrencyInfo {
+            symbol: "USDC".into(),
+            name: "USD Coin".into(),
+            decimals,
+        }))
+    }
+}
+
+#[async_trait]
+impl Contracts for Provider {
+    async fn allowance(
+        &self,
+        owner: &Address,
+        spender: &Address,
+        currency: &Address,
+    ) -> Result<Amount, ReadError> {
+        let low = |address: &Address| address.text().to_lowercase();
+        let key = (low(owner), low(spender), low(currency));
+        Ok(self.chain.with(|world| {
+            world
+                .state()
+                .approvals
+                .get(&key)
+                .copied()
+                .unwrap_or_default()
+        }))
+    }
+
+    async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
+        let charges = self.chain.with(|world| world.charges_for_bytes);
+        Ok(charges || address.text() != USUAL)
+    }
+
+    /// Approval proxies hand calls to this; the oracle of data fees says what bytes cost.
+    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
+        let answers = calls.iter().map(|call| {
+            if call.to.text().ends_with("f0") || call.to.text() == USUAL {
+                let fee = self.chain.with(|world| world.data_fee).unwrap_or_default();
+                return Ok(Ok(U256::from(fee).to_be_bytes_vec().into()));
+            }
+            let router = self.chain.with(|world| world.router);
+            Ok(Ok(router.as_bytes().to_vec().into()))
+        });
+        answers.collect()
+    }
+
+    async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
+        let (lies, owner) = (self.lies().await, owner.text().to_lowercase());
+        let nonce = self.chain.with(|world| {
+            let mut nonce = world.nonce(&owner);
+            while waiting && world.pool.iter().any(|tx| nonce_of(&tx.draft) == nonce) {
+                nonce += 1;
+            }
+            nonce
+        });
+        Ok(nonce.saturating_add_signed(lies.nonce))
+    }
+}
+
+#[async_trait]
+impl Scanner for FakeChain {
+    async fn head(&self) -> Result<Block, ReadError> {
+        Ok(self.with(|world| world.block(world.head())))
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
+        Ok(self.with(|world| (number <= world.head()).then(|| world.block(number))))
+    }
+
+    async fn deposits(
+        &self,
+        _: std::ops::RangeInclusive<u64>,
+    ) -> Result<Vec<DepositTx>, ScanError> {
+        Ok(Vec::new())
+    }
+
+    async fn omitted(
+        &self,
+        _: u64,
+        _: &Block,
+        _: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
+        Ok(Vec::new())
+    }
+}
