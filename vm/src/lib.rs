@@ -74,7 +74,14 @@ pub static FAMILIES: &[&Family] = &[
 #[cfg(feature = "ethereum")]
 pub static SETTLEMENT: &Family = &ethereum::FAMILY;
 
+/// Families that only tests know: no API describes them.
+static OF_TESTS: &[&Family] = &[
+    #[cfg(any(test, feature = "testing"))]
+    &testing::scripted::FAMILY,
+];
+
 /// The family called `name` (`ethereum-vm`), if this build has it.
 pub fn family(name: &str) -> Option<&'static Family> {
-    FAMILIES.iter().find(|family| family.name == name).copied()
+    let mut all = FAMILIES.iter().chain(OF_TESTS);
+    all.find(|family| family.name == name).copied()
 }

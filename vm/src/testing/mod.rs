@@ -1,5 +1,8 @@
-//! A chain that answers from a script, for tests of what stands above readers. Not for production:
-//! built only for tests and with the feature `testing`.
+//! A chain that answers from a script, for tests of what stands above readers; in [`scripted`] a family that
+//! trades, for tests of what stands above families. Not for production: built only for tests and with the
+//! feature `testing`.
+
+pub mod scripted;
 
 use std::{
     collections::HashMap,
