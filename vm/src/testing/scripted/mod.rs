@@ -1,19 +1,30 @@
-//! The `scripted-vm` family, for tests: it has none of EVM's habits.
+//! The `scripted-vm` family. It trades, and has none of EVM's habits.
 //!
 //! Accounts are ed25519 keys of 32 bytes in base58, transaction ids are signatures of 64 bytes. A transaction is a
-//! list of transfers with a memo, and can land up to a height that it names. Some heights have no block.
+//! list of transfers with a memo. It can land up to a height that it names. An account can have any number of
+//! transactions under way. There are no sequence numbers, no gas, no approvals, no contracts and no exchanges. Every
+//! third height has no block.
 //!
-//! `world` is the chain, in the process of its tests; `registry` finds worlds by the hosts of their providers'
-//! URLs. `provider` answers for one provider.
+//! `world` is the chain, in the process of its tests, with the `state` that it has. `registry` finds worlds by the
+//! hosts of their providers' URLs. `provider` is one provider, and `receipt` what it says of a transaction; `wallet`
+//! is all providers together. `transaction` is what accounts sign, `steps` builds it, `submit` lands it, and `attempt`
+//! is what the solver stores meanwhile.
 
+mod attempt;
 mod codec;
 mod key;
 mod provider;
 mod receipt;
 mod registry;
 mod state;
+mod steps;
+mod submit;
 mod transaction;
+mod wallet;
 mod world;
+
+#[cfg(test)]
+mod tests;
 
 use crate::{
     Family, Lengths, family::FamilyKeys, hint::Hints, spec::FinalityDefaults, trade::Scheme,
@@ -24,6 +35,7 @@ pub use self::{
     key::Key,
     registry::{HOST, register, url},
     state::{Done, Included},
+    submit::LIFE,
     transaction::{MOST_BYTES, Payments, SALT, Transaction, Transfer, Unsigned},
     world::{Manners, World},
 };
@@ -48,15 +60,15 @@ pub static FAMILY: Family = Family {
         has_tags: false,
     },
     open: Some(registry::open),
-    trade: None,
-    limits: None,
-    providers: None,
+    trade: Some(registry::trade),
+    limits: Some(wallet::limits),
+    providers: Some(wallet::providers),
     keys: Some(FamilyKeys {
         scheme: Scheme::Ed25519,
         account: codec::account,
     }),
-    landing: None,
-    steps: None,
+    landing: Some(&attempt::Landing),
+    steps: Some(&steps::Steps),
     approvals: None,
     swaps: None,
 };

@@ -1,0 +1,178 @@
+//! A trade as its user sees it: the quote, the deposit, and the status.
+
+use alloy::primitives::{B256, U256};
+use hyper::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    machine::Machine,
+    side::{About, Given},
+};
+
+/// The currency that is deposited and delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asset {
+    Native,
+    Token,
+}
+
+/// A quote that the user took.
+#[derive(Clone, Debug)]
+pub struct Deal {
+    pub asset: Asset,
+    pub request: B256,
+    pub order: B256,
+    /// The deposit in smallest units.
+    pub amount: U256,
+    /// The least that the recipient gets, in smallest units.
+    pub minimum: U256,
+    steps: Vec<Value>,
+}
+
+impl Asset {
+    /// The smallest units that `cents` of a dollar are worth. `decimals` are the native currency's.
+    fn units(self, decimals: u8, cents: u64) -> U256 {
+        let (usd, decimals) = match self {
+            Self::Native => (2_000, decimals),
+            Self::Token => (1, 6),
+        };
+        U256::from(cents) * U256::from(10).pow(U256::from(decimals)) / U256::from(usd * 100)
+    }
+
+    fn of(self, about: &About) -> &str {
+        match self {
+            Self::Native => &about.native,
+            Self::Token => &about.token,
+        }
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+impl Machine {
+    /// Asks for a quote of `cents` of a dollar. The solver refunds the deposit of a `forced` one at once.
+    pub async fn quote(&mut self, asset: Asset, cents: u64, forced: bool) -> Deal {
+        let to = self.destination.about().clone();
+        let forced = forced.then_some("debug-force-refund");
+        self.quoted((asset, cents), &to, forced).await
+    }
+
+    /// Asks for a quote that the user carries out alone, on his own chain.
+    pub async fn quote_own(&mut self, asset: Asset, cents: u64) -> Deal {
+        let to = self.origin.about().clone();
+        self.quoted((asset, cents), &to, None).await
+    }
+
+    async fn quoted(
+        &mut self,
+        (asset, cents): (Asset, u64),
+        to: &About,
+        referrer: Option<&str>,
+    ) -> Deal {
+        let from = self.origin.about();
+        let amount = asset.units(from.family.native_decimals.unwrap(), cents);
+        let mut body = json!({
+            "user": from.user, "recipient": to.recipient, "originChainId": from.number,
+            "destinationChainId": to.number, "originCurrency": asset.of(from),
+            "destinationCurrency": asset.of(to), "amount": amount.to_string(),
+            "tradeType": "EXACT_INPUT", "refundTo": from.user, "includeProtocolData": true,
+        });
+        if let Some(referrer) = referrer {
+            body["referrer"] = json!(referrer);
+        }
+        let (status, answer) = self.ask(Method::POST, "/quote/v2", &body).await.unwrap();
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        let steps = answer["steps"].as_array().unwrap();
+        let items = steps
+            .iter()
+            .flat_map(|step| step["items"].as_array().unwrap());
+        let minimum = text(&answer["details"]["currencyOut"]["minimumAmount"]);
+        let deal = Deal {
+            asset,
+            request: text(&steps[0]["requestId"]).parse().unwrap(),
+            order: text(&answer["protocol"]["v2"]["orderId"]).parse().unwrap(),
+            amount,
+            minimum: minimum.parse().unwrap(),
+            steps: items.map(|item| item["data"].clone()).collect(),
+        };
+        self.note(format!("quoted {} for {amount}", deal.order));
+        deal
+    }
+
+    /// Sends the transactions of the quote's steps as the user; their ids.
+    pub fn deposit(&mut self, deal: &Deal) -> Vec<String> {
+        let steps = deal.steps.iter();
+        let sent: Vec<_> = steps.map(|data| self.origin.follow(data)).collect();
+        self.note(format!("the user sends {sent:?}"));
+        sent
+    }
+
+    /// Tells the API of the user's transactions; what it answers if it does not take them.
+    pub async fn tell(&self, deal: &Deal, sent: &[String]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for transaction in sent {
+            let body = json!({
+                "chainId": self.origin.about().number, "txHash": transaction,
+                "requestId": deal.request,
+            });
+            let told = self.ask(Method::POST, "/transactions/index", &body).await;
+            let told = told.filter(|(status, _)| *status != StatusCode::OK);
+            wrong.extend(told.map(|(_, answer)| format!("{transaction} is not taken: {answer}")));
+        }
+        wrong
+    }
+
+    /// The search terms by which the listing does not find the request.
+    pub async fn found_by(&self, deal: &Deal, terms: &[String]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for term in terms {
+            let target = format!("/requests/v3?term={term}");
+            let answer = self.ask(Method::GET, &target, &Value::Null).await;
+            let (_, answer) = answer.unwrap();
+            let listed = answer["requests"].as_array().into_iter().flatten();
+            let id = deal.request.to_string();
+            let found = listed.filter(|one| one.to_string().contains(&id)).count();
+            if found != 1 {
+                wrong.push(format!("{term} finds {answer}"));
+            }
+        }
+        wrong
+    }
+
+    /// The request's status at the API.
+    pub async fn status(&self, deal: &Deal) -> String {
+        let target = format!("/intents/status/v3?requestId={}", deal.request);
+        let answer = self.ask(Method::GET, &target, &Value::Null).await;
+        answer.map_or(String::new(), |(_, answer)| {
+            text(&answer["status"]).to_owned()
+        })
+    }
+
+    /// The solver's payments to the recipient that name the order.
+    pub fn filled(&self, deal: &Deal) -> Vec<Given> {
+        let about = self.destination.about();
+        let given = self
+            .destination
+            .blocks()
+            .given(&about.recipient, deal.asset.of(about));
+        given
+            .into_iter()
+            .filter(|one| one.order == deal.order)
+            .collect()
+    }
+
+    /// The solver's payments to the user that name the order.
+    pub fn refunded(&self, deal: &Deal) -> Vec<Given> {
+        let about = self.origin.about();
+        let given = self
+            .origin
+            .blocks()
+            .given(&about.user, deal.asset.of(about));
+        given
+            .into_iter()
+            .filter(|one| one.order == deal.order)
+            .collect()
+    }
+}

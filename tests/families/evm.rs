@@ -1,0 +1,278 @@
+//! An EVM chain as a [`Side`]. The chain is the one of the economy test.
+
+use std::sync::{Arc, Mutex};
+
+use alloy::{
+    primitives::{Address, B256, Bytes, U256},
+    sol_types::SolCall,
+};
+use intentd::chains::Opened;
+use serde_json::{Value, json};
+use vm::{ChainEntry, ChainSpec, protocol::message::Domain, quorum::Quorum};
+
+use crate::{
+    chain::{
+        self, Chain, Done, Tx,
+        provider::{Manners, Provider},
+        state::{Contract, State},
+    },
+    market::{self, NATIVE, Prices, USDC},
+    side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
+};
+
+const USER: Address = Address::repeat_byte(0xc1);
+const RECIPIENT: Address = Address::repeat_byte(0xc2);
+/// Receives what [`Evm::drain`] takes from the solver.
+const SINK: Address = Address::repeat_byte(0xc9);
+/// Wei per gas unit.
+const GAS: u128 = 1_000_000_000;
+/// Whole units of each currency that the solver and the user have at first.
+const PLENTY: u64 = 1_000_000;
+
+/// The chain, its providers, and what happens to the solver's payments.
+pub struct Evm {
+    about: About,
+    chain: Arc<Chain>,
+    providers: [Arc<Provider>; 3],
+    weather: Mutex<Weather>,
+}
+
+/// What all EVM chains of one machine have in common.
+pub struct Shared {
+    pub solver: Address,
+    /// Accounts whose signatures the settlement contract accepts.
+    pub signers: [Address; 2],
+    pub prices: Arc<Prices>,
+}
+
+impl Evm {
+    /// A chain that is traded on.
+    pub fn traded(shared: &Shared, named: Named) -> Self {
+        let mut state = wealthy(shared.solver);
+        state.contracts.extend([
+            (USDC, Contract::Token),
+            (market::DEPOSITORY, Contract::Depository),
+            (market::ROUTER, Contract::Router),
+            (
+                market::PROXY,
+                Contract::Proxy {
+                    router: market::ROUTER,
+                },
+            ),
+        ]);
+        for account in [shared.solver, USER] {
+            state.give(account, USDC, units(6));
+        }
+        Self::new(shared, named, state)
+    }
+
+    /// The settlement chain.
+    pub fn hub(shared: &Shared, named: Named) -> Self {
+        let mut state = wealthy(shared.solver);
+        let (signers, solver) = (shared.signers, shared.solver);
+        let oracle = Contract::Oracle { signers };
+        state.contracts.insert(market::ORACLE, oracle);
+        state
+            .contracts
+            .insert(market::MAPPING, Contract::Mapping { solver });
+        Self::new(shared, named, state)
+    }
+
+    fn new(shared: &Shared, (name, number, pace): Named, state: State) -> Self {
+        let base = chain::Base {
+            state,
+            domain: Domain::oracle("2", U256::from(market::CHAINS[2].1), market::ORACLE),
+            signer: shared.solver,
+            gas: GAS,
+        };
+        let chain = Chain::new(spec(name, number), name, pace, base);
+        let providers = [(); 3].map(|()| Provider::new(&chain, &shared.prices));
+        Self {
+            about: About {
+                name,
+                number,
+                pace,
+                family: vm::SETTLEMENT,
+                user: USER.to_string(),
+                recipient: RECIPIENT.to_string(),
+                native: NATIVE.to_string(),
+                token: USDC.to_string(),
+                life: 30,
+            },
+            chain,
+            providers,
+            weather: Mutex::default(),
+        }
+    }
+
+    /// Takes the whole token balance from the solver, in a transaction that nobody signed.
+    fn drain(&self) {
+        let solver = self.chain.signer;
+        let amount = self.chain.lock().state().balance(solver, USDC);
+        let call = chain::abi::transferCall { to: SINK, amount };
+        let data = call.abi_encode().into();
+        self.chain.send(solver, USDC, U256::ZERO, data);
+    }
+
+    /// Whether a payment of the solver waits for a block.
+    fn pays(&self) -> bool {
+        let world = self.chain.lock();
+        let mut signed = world.pool().iter().filter(|tx| tx.signed.is_some());
+        signed.any(|tx| named(&tx.data).is_some())
+    }
+}
+
+fn wealthy(solver: Address) -> State {
+    let mut state = State::default();
+    for account in [solver, USER] {
+        state.give(account, NATIVE, units(18));
+    }
+    state
+}
+
+fn units(decimals: u64) -> U256 {
+    U256::from(PLENTY) * U256::from(10).pow(U256::from(decimals))
+}
+
+fn spec(name: &str, number: u64) -> Arc<ChainSpec> {
+    let additional = json!({"finalizationBlocks": chain::FINAL, "finalizationTime": 0});
+    let hub = number == market::CHAINS[2].1;
+    let entry = ChainEntry {
+        id: name.into(),
+        hub_chain_id: Some(number.to_string()),
+        depository: (!hub).then(|| market::DEPOSITORY.to_string()),
+        additional_data: additional.as_object().cloned().unwrap(),
+        ..ChainEntry::default()
+    };
+    entry.spec(vm::SETTLEMENT, false).unwrap()
+}
+
+/// The order id at the end of calldata, where there is one.
+fn named(data: &Bytes) -> Option<B256> {
+    let at = data.len().checked_sub(32)?;
+    let is_named = at == 0 || at % 32 == 4 && at >= 68;
+    is_named.then(|| B256::from_slice(&data[at..]))
+}
+
+/// Currency, recipient and amount of a plain token transfer.
+fn given(done: &Done) -> Option<(Address, Address, U256)> {
+    if let Ok(call) = chain::abi::transferCall::abi_decode(done.tx.data.get(..68)?) {
+        return Some((done.tx.to, call.to, call.amount));
+    }
+    None
+}
+
+impl Side for Evm {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn open(&self) -> Opened {
+        let readers = self.providers.iter().zip(["one", "two", "three"]);
+        let readers = readers.map(|(provider, name)| provider.reader(name));
+        let spec = &self.chain.spec;
+        let quorum = Arc::new(Quorum::new(&spec.id, readers.collect(), 2).unwrap());
+        Opened {
+            chain: vm::Chain {
+                spec: spec.clone(),
+                reader: quorum.clone(),
+                state: Some(quorum.clone()),
+            },
+            quorum,
+            providers: 3,
+            required: 2,
+            named: true,
+            few: None,
+            trading_providers: self.providers.iter().map(Provider::trade).collect(),
+            asking: self.providers.iter().map(Provider::trade).collect(),
+        }
+    }
+
+    fn network(&self) -> Value {
+        json!({ "fillRouter": market::ROUTER, "approvalProxy": market::PROXY })
+    }
+
+    fn follow(&self, data: &Value) -> String {
+        let text = |field: &str| data[field].as_str().unwrap();
+        let (to, value) = (text("to").parse().unwrap(), text("value").parse().unwrap());
+        let hash = self
+            .chain
+            .send(USER, to, value, text("data").parse().unwrap());
+        hash.to_string()
+    }
+
+    fn blocks(&self) -> &dyn Blocks {
+        self
+    }
+}
+
+impl Blocks for Evm {
+    fn mine_until(&self, now: u64) {
+        match *self.weather.lock().unwrap() {
+            Weather::Fair => {}
+            Weather::Held => self.chain.forget(),
+            Weather::Failing if self.pays() => self.drain(),
+            Weather::Failing => {}
+        }
+        self.chain.mine_until(now);
+    }
+
+    fn act(&self, act: Act) {
+        match act {
+            Act::Weather(weather) => *self.weather.lock().unwrap() = weather,
+            Act::Provider(manner) => self.providers[1].set(match manner {
+                Manner::Down => Manners::Down,
+                Manner::Late => Manners::Late,
+                Manner::Blind => Manners::LiesAboutReceipts,
+            }),
+            Act::Stand(seconds) => self.chain.stand(seconds),
+            Act::Reorg { depth, lost } => {
+                let solver = self.chain.signer;
+                let mut keep = |tx: &Tx| !lost || tx.from != solver;
+                self.chain.reorg(depth, &mut keep);
+            }
+            // The nodes of this chain keep no transaction that they dropped.
+            Act::Resend => {}
+        }
+    }
+
+    fn given(&self, account: &str, currency: &str) -> Vec<Given> {
+        let (account, currency): (Address, Address) =
+            (account.parse().unwrap(), currency.parse().unwrap());
+        let world = self.chain.lock();
+        let own = world.history().map(|(_, done)| done);
+        let own = own.filter(|done| done.success && done.tx.signed.is_some());
+        let found = own.filter_map(|done| {
+            let (of, to, amount) = match currency == NATIVE {
+                true => (NATIVE, done.tx.to, done.tx.value),
+                false => given(done)?,
+            };
+            let order = named(&done.tx.data)?;
+            (of == currency && to == account).then(|| Given {
+                transaction: done.tx.hash.to_string(),
+                order,
+                amount,
+            })
+        });
+        found.collect()
+    }
+
+    fn told(&self) -> Vec<(u64, String)> {
+        let world = self.chain.lock();
+        let told = world.history().map(|(block, done)| {
+            let whose = if done.tx.signed.is_some() {
+                "solver"
+            } else {
+                "user"
+            };
+            let ended = if done.success { "" } else { ", fails" };
+            let (name, number, tx) = (self.chain.name, block.number, &done.tx);
+            let what = format!(
+                "{name} #{number} {whose} {} -> {}, value {}{ended}",
+                tx.hash, tx.to, tx.value
+            );
+            (block.time, what)
+        });
+        told.collect()
+    }
+}

@@ -1,0 +1,274 @@
+//! Two chains, the settlement chain, and a process that trades between the two.
+
+use std::{sync::Arc, time::Duration};
+
+use alloy::primitives::Address;
+use hyper::{Method, StatusCode};
+use intentd::{
+    chains::{Chains, Loaded, Opened},
+    market::Market,
+    sign::{KeyRing, Signer, raw::RawKey},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    Pair, clock,
+    evm::{Evm, Shared},
+    fuse::{Death, Mortal},
+    market::{self, Prices},
+    process::{Process, ProcessContext},
+    scripted::{self, Scripted},
+    side::{Act, Kind, Named, Side},
+};
+
+const SOLVER: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+const ATTESTER: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+/// Origin, destination and settlement chain.
+const CHAINS: [Named; 3] = market::CHAINS;
+/// Seconds between two rounds of making blocks.
+const TICK: u64 = 2;
+
+/// The chains and the process of one scenario.
+pub struct Machine {
+    pub origin: Box<dyn Side>,
+    pub destination: Box<dyn Side>,
+    hub: Evm,
+    pub store: Arc<Mortal>,
+    context: ProcessContext,
+    process: Option<Process>,
+    /// How often the process has died.
+    pub deaths: usize,
+    log: Vec<(u64, String)>,
+}
+
+fn key(text: &str) -> Arc<dyn Signer> {
+    Arc::new(RawKey::parse(text).unwrap())
+}
+
+fn side(kind: Kind, (shared, machine): (&Shared, &str), named: Named) -> Box<dyn Side> {
+    match kind {
+        Kind::Evm => Box::new(Evm::traded(shared, named)),
+        Kind::Scripted => Box::new(Scripted::new(machine, named)),
+    }
+}
+
+impl Machine {
+    /// A machine whose process runs. `name` is unique among the machines of a pair.
+    pub async fn new(pair: Pair, name: &str) -> Self {
+        let (solver, attester) = (key(SOLVER), key(ATTESTER));
+        let shared = Shared {
+            solver: solver.address(),
+            signers: [attester.address(), Address::ZERO],
+            prices: Prices::new(),
+        };
+        let name = format!("{}-{name}", crate::name(pair)).replace(' ', "-");
+        let of = (&shared, name.as_str());
+        let (origin, destination) = (side(pair.0, of, CHAINS[0]), side(pair.1, of, CHAINS[1]));
+        let hub = Evm::hub(&shared, CHAINS[2]);
+        let store = Mortal::new();
+        let context = ProcessContext {
+            store: store.clone(),
+            market: market(&[&*origin, &*destination, &hub]),
+            keys: KeyRing {
+                secp256k1: solver,
+                ed25519: Some(Arc::new(scripted::solver())),
+            },
+            attester,
+            solver_chain: CHAINS[2].0,
+        };
+        let mut machine = Self {
+            origin,
+            destination,
+            hub,
+            store,
+            context,
+            process: None,
+            deaths: 0,
+            log: Vec::new(),
+        };
+        machine.start().await;
+        // The solver makes its approvals ahead of orders.
+        machine.pass(60).await;
+        machine
+    }
+
+    fn sides(&self) -> [&dyn Side; 3] {
+        [&*self.origin, &*self.destination, &self.hub]
+    }
+
+    async fn start(&mut self) {
+        self.store.heal();
+        let opened = self.sides().map(Side::open);
+        let chains = chains(self.sides(), opened);
+        self.process = Some(Process::start(&self.context, &chains).await);
+    }
+
+    /// Ends the process; what it had in memory is gone.
+    pub async fn stop(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.stop().await;
+        }
+    }
+
+    /// Ends the process and starts another one on the same store.
+    pub async fn restart(&mut self) {
+        self.note("the process dies".into());
+        self.deaths += 1;
+        self.stop().await;
+        self.start().await;
+    }
+
+    /// Has the process die at the next commit that begins a payment: after it where `behind` is set, else before.
+    pub fn dies_paying(&self, behind: bool) {
+        self.store.set(Some(Death {
+            commits: 1,
+            paying: true,
+            late: behind,
+            down: 0,
+        }));
+    }
+
+    pub fn note(&mut self, what: String) {
+        self.log.push((clock::seconds(), what));
+    }
+
+    /// Lets time pass and blocks be made.
+    pub async fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds.div_ceil(TICK) {
+            self.tick().await;
+        }
+    }
+
+    /// Moves the clock by `seconds` at once. No chain makes a block meanwhile.
+    pub fn skip(&mut self, seconds: u64) {
+        self.note(format!("the clock moves by {seconds} s"));
+        clock::skip(seconds);
+        for side in self.sides() {
+            side.blocks().act(Act::Stand(seconds));
+        }
+    }
+
+    async fn tick(&mut self) {
+        let died = tokio::select! {
+            biased;
+            () = self.store.died() => true,
+            () = tokio::time::sleep(Duration::from_secs(TICK)) => false,
+        };
+        if died || self.store.is_dead() {
+            self.restart().await;
+        }
+        for side in self.sides() {
+            side.blocks().mine_until(clock::seconds());
+        }
+        let broken = self.process.as_mut().and_then(Process::is_broken);
+        assert_eq!(broken, None);
+    }
+
+    /// Lets time pass until `so` holds; `false` where it does not within `most` seconds.
+    pub async fn until(&mut self, most: u64, mut so: impl AsyncFnMut(&Self) -> bool) -> bool {
+        for _ in 0..most.div_ceil(TICK) {
+            if so(self).await {
+                return true;
+            }
+            self.tick().await;
+        }
+        so(self).await
+    }
+
+    /// Sends a request to the integrator API; `None` while the process is dead.
+    pub async fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        body: &Value,
+    ) -> Option<(StatusCode, Value)> {
+        let process = self.process.as_ref()?;
+        if self.store.is_dead() {
+            return None;
+        }
+        Some(process.api(method, target, body).await)
+    }
+
+    /// The log of the scenario and of all blocks, by time.
+    pub fn told(&self) -> Vec<String> {
+        let chains = self.sides().map(|side| side.blocks().told());
+        let mut all: Vec<_> = chains
+            .into_iter()
+            .flatten()
+            .chain(self.log.clone())
+            .collect();
+        all.sort();
+        let since = |time: u64| time.saturating_sub(clock::GENESIS);
+        let lines = all
+            .into_iter()
+            .map(|(time, what)| format!("{:>5} {what}", since(time)));
+        lines.collect()
+    }
+}
+
+fn chains(sides: [&dyn Side; 3], opened: [Opened; 3]) -> Chains {
+    let hub = opened[2].clone();
+    let list = sides.iter().zip(opened).map(|(side, opened)| {
+        let depository = opened.chain.spec.depository.as_ref();
+        Loaded {
+            id: side.about().name.into(),
+            vm_type: side.about().family.name.into(),
+            depository: depository.map(|address| address.text().to_owned()),
+            chain: Ok(opened),
+            served: true,
+        }
+    });
+    let list = list.collect();
+    let (name, number, _) = CHAINS[2];
+    let entry = json!({
+        "id": name, "evmChainId": number.to_string(), "oracleVersion": "2",
+        "oracleAddress": market::ORACLE, "genericMappingAddress": market::MAPPING,
+    });
+    Chains::of(list, hub, entry.as_object().cloned().unwrap())
+}
+
+/// The market file. All prices are pegs: they stay what they are in every scenario.
+fn market(sides: &[&dyn Side]) -> Arc<Market> {
+    let networks = sides.iter().map(|side| {
+        let about = side.about();
+        let mut network = side.network();
+        let native = (about.native.as_str(), native_decimals(about.family));
+        let mut currencies = vec![listed(native, "COIN", ("coin", "major", "2000"))];
+        if about.name == CHAINS[2].0 {
+            network = json!({});
+        } else {
+            let token = (about.token.as_str(), 6);
+            currencies.push(listed(token, "USDC", ("usdc", "stable", "1")));
+        }
+        network["name"] = json!(about.name);
+        network["displayName"] = json!(about.name);
+        network["chainId"] = json!(about.number);
+        network["blockSeconds"] = json!(about.pace);
+        network["fillConfirmations"] = json!(2);
+        network["currencies"] = json!(currencies);
+        network
+    });
+    let file: Vec<_> = networks.collect();
+    let family = |name: &str| {
+        let mut sides = sides.iter();
+        sides
+            .find(|side| side.about().name == name)
+            .map(|side| side.about().family)
+    };
+    Arc::new(Market::parse(&json!(file).to_string(), family).unwrap())
+}
+
+fn native_decimals(family: &vm::Family) -> u8 {
+    family.native_decimals.unwrap()
+}
+
+fn listed(
+    (address, decimals): (&str, u8),
+    symbol: &str,
+    (group, class, usd): (&str, &str, &str),
+) -> Value {
+    json!({
+        "address": address, "symbol": symbol, "name": symbol, "decimals": decimals, "group": group,
+        "class": class, "solver": true, "prices": [{"kind": "peg", "usd": usd}],
+    })
+}

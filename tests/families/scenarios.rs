@@ -1,0 +1,260 @@
+//! The scenarios. Each is written once, for all families.
+
+use std::{future::Future, pin::Pin};
+
+use crate::{
+    deal::{Asset, Deal},
+    invariants::Ending,
+    machine::Machine,
+    side::{Act, Manner, Side, Weather},
+};
+
+/// What a deal is worth, in cents of a dollar.
+const CENTS: u64 = 20_000;
+/// Seconds within which a deposit is final and its fill is sent.
+const SOON: u64 = 240;
+/// A day in seconds.
+const DAY: u64 = 86_400;
+
+/// What is wrong at the end of a scenario.
+type Wrong = Vec<String>;
+type Played<'a> = Pin<Box<dyn Future<Output = Wrong> + 'a>>;
+
+/// One scenario.
+pub struct Scenario {
+    pub name: &'static str,
+    pub play: fn(&mut Machine) -> Played<'_>,
+}
+
+macro_rules! scenarios {
+    ($($name:literal: $machine:ident => $played:expr,)*) => {
+        &[$(Scenario { name: $name, play: |$machine| Box::pin($played) }),*]
+    };
+}
+
+pub const SCENARIOS: &[Scenario] = scenarios![
+    "token is filled": m => filled(m, Asset::Token),
+    "native is filled": m => filled(m, Asset::Native),
+    "token is refunded": m => refunded(m, Asset::Token),
+    "native is refunded": m => refunded(m, Asset::Native),
+    "user pays without a solver": m => pays(m),
+    "many deposits at once": m => many(m),
+    "payment fails in its block": m => fails(m),
+    "fill is reorged and lost": m => reorged(m, true),
+    "fill is reorged and comes again": m => reorged(m, false),
+    "refund is reorged and lost": m => refund_reorged(m),
+    "deposit is reorged": m => deposit_reorged(m),
+    "fill expires": m => expires(m, false),
+    "fill expires over restarts": m => expires(m, true),
+    "fill is given up": m => given_up(m),
+    "order expires before its deposit": m => comes_late(m),
+    "crash before the commit": m => crashes(m, false),
+    "crash between commit and send": m => crashes(m, true),
+    "crash behind a send": m => crashes_sent(m),
+    "one provider is down": m => provided(m, Manner::Down),
+    "one provider is late": m => provided(m, Manner::Late),
+    "one provider is blind": m => provided(m, Manner::Blind),
+];
+
+fn wrong(so: bool, what: &str) -> Wrong {
+    let what = so.then(|| what.to_owned());
+    what.into_iter().collect()
+}
+
+/// Does something to a chain, and logs it.
+fn act(m: &mut Machine, of: fn(&Machine) -> &dyn Side, act: Act) {
+    m.note(format!("{}: {act:?}", of(m).about().name));
+    of(m).blocks().act(act);
+}
+
+fn origin(m: &Machine) -> &dyn Side {
+    &*m.origin
+}
+
+fn destination(m: &Machine) -> &dyn Side {
+    &*m.destination
+}
+
+async fn deposited(m: &mut Machine, asset: Asset) -> Deal {
+    let deal = m.quote(asset, CENTS, false).await;
+    m.deposit(&deal);
+    deal
+}
+
+/// Waits until a block has the fill.
+async fn is_filled(m: &mut Machine, deal: &Deal) -> Wrong {
+    let filled = m.until(SOON, async |m: &Machine| !m.filled(deal).is_empty());
+    wrong(!filled.await, "not filled in time")
+}
+
+/// Nothing goes wrong. The listing finds the request by its accounts and its transactions.
+async fn filled(m: &mut Machine, asset: Asset) -> Wrong {
+    let deal = m.quote(asset, CENTS, false).await;
+    let sent = m.deposit(&deal);
+    m.pass(4).await;
+    let mut wrong = m.tell(&deal, &sent).await;
+    wrong.extend(m.ends(&deal, Ending::Filled).await);
+    // The last one is the deposit; an approval before it names no order.
+    let mut terms: Vec<_> = sent.into_iter().next_back().into_iter().collect();
+    terms.extend(m.filled(&deal).into_iter().map(|one| one.transaction));
+    terms.push(m.origin.about().user.clone());
+    terms.push(m.destination.about().recipient.clone());
+    wrong.extend(m.found_by(&deal, &terms).await);
+    wrong
+}
+
+async fn refunded(m: &mut Machine, asset: Asset) -> Wrong {
+    let deal = m.quote(asset, CENTS, true).await;
+    m.deposit(&deal);
+    m.ends(&deal, Ending::Refunded).await
+}
+
+/// The user pays the recipient in his own transaction.
+async fn pays(m: &mut Machine) -> Wrong {
+    let deal = m.quote_own(Asset::Token, CENTS).await;
+    let sent = m.deposit(&deal);
+    m.pass(4).await;
+    let mut wrong = m.tell(&deal, &sent).await;
+    wrong.extend(m.ends(&deal, Ending::Own).await);
+    wrong
+}
+
+/// Deposits at many heights one after the other, some of them next to heights without a block.
+async fn many(m: &mut Machine) -> Wrong {
+    let mut deals = Vec::new();
+    for _ in 0..8 {
+        deals.push(deposited(m, Asset::Token).await);
+        m.pass(2).await;
+    }
+    let mut wrong = Vec::new();
+    for deal in &deals {
+        wrong.extend(m.ends(deal, Ending::Filled).await);
+    }
+    wrong
+}
+
+async fn fails(m: &mut Machine) -> Wrong {
+    act(m, destination, Act::Weather(Weather::Failing));
+    let deal = deposited(m, Asset::Token).await;
+    let mut all = m.ends(&deal, Ending::Refunded).await;
+    all.extend(wrong(m.failed(&deal).await == 0, "no payment failed"));
+    all
+}
+
+async fn reorged(m: &mut Machine, lost: bool) -> Wrong {
+    let deal = deposited(m, Asset::Token).await;
+    let mut all = is_filled(m, &deal).await;
+    act(m, destination, Act::Reorg { depth: 4, lost });
+    let gone = m.filled(&deal).is_empty();
+    all.extend(wrong(lost && !gone, "the fill is not lost"));
+    all.extend(m.ends(&deal, Ending::Filled).await);
+    all
+}
+
+async fn refund_reorged(m: &mut Machine) -> Wrong {
+    let deal = m.quote(Asset::Token, CENTS, true).await;
+    m.deposit(&deal);
+    let refunded = m.until(SOON, async |m: &Machine| !m.refunded(&deal).is_empty());
+    let mut all = wrong(!refunded.await, "not refunded in time");
+    act(
+        m,
+        origin,
+        Act::Reorg {
+            depth: 2,
+            lost: true,
+        },
+    );
+    all.extend(wrong(
+        !m.refunded(&deal).is_empty(),
+        "the refund is not lost",
+    ));
+    all.extend(m.ends(&deal, Ending::Refunded).await);
+    all
+}
+
+/// The index has seen the deposit in a block that is replaced; another block includes it.
+async fn deposit_reorged(m: &mut Machine) -> Wrong {
+    let deal = deposited(m, Asset::Token).await;
+    m.pass(6).await;
+    act(
+        m,
+        origin,
+        Act::Reorg {
+            depth: 3,
+            lost: false,
+        },
+    );
+    m.ends(&deal, Ending::Filled).await
+}
+
+/// No block includes the fill until the solver has signed another transaction for it.
+async fn expires(m: &mut Machine, restarts: bool) -> Wrong {
+    act(m, destination, Act::Weather(Weather::Held));
+    let deal = deposited(m, Asset::Token).await;
+    let about = m.destination.about();
+    let life = (about.life * about.pace).max(60);
+    m.pass(SOON).await;
+    for _ in 0..3 {
+        m.pass(life / 3).await;
+        if restarts {
+            m.restart().await;
+        }
+    }
+    let mut all = wrong(!m.filled(&deal).is_empty(), "it was not held");
+    act(m, destination, Act::Weather(Weather::Fair));
+    all.extend(m.ends(&deal, Ending::Filled).await);
+    all.extend(wrong(m.signed(&deal).await < 2, "nothing else was signed"));
+    all
+}
+
+/// No block includes the fill until the time for fills of the deposit is over: it is given back.
+async fn given_up(m: &mut Machine) -> Wrong {
+    act(m, destination, Act::Weather(Weather::Held));
+    let deal = deposited(m, Asset::Token).await;
+    m.pass(SOON).await;
+    let mut all = wrong(m.signed(&deal).await == 0, "nothing was sent");
+    m.skip(6 * DAY);
+    m.pass(SOON).await;
+    act(m, destination, Act::Weather(Weather::Fair));
+    all.extend(m.ends(&deal, Ending::Refunded).await);
+    all
+}
+
+/// The deposit is made after the deadline of its order.
+async fn comes_late(m: &mut Machine) -> Wrong {
+    let deal = m.quote(Asset::Token, CENTS, false).await;
+    m.skip(7 * DAY + 60);
+    m.pass(10).await;
+    m.deposit(&deal);
+    m.ends(&deal, Ending::Refunded).await
+}
+
+async fn crashes(m: &mut Machine, behind: bool) -> Wrong {
+    m.dies_paying(behind);
+    let deal = deposited(m, Asset::Token).await;
+    let mut all = m.ends(&deal, Ending::Filled).await;
+    all.extend(wrong(m.deaths != 1, "it did not die once"));
+    all
+}
+
+async fn crashes_sent(m: &mut Machine) -> Wrong {
+    let deal = deposited(m, Asset::Token).await;
+    let mut all = is_filled(m, &deal).await;
+    m.restart().await;
+    m.pass(6).await;
+    m.restart().await;
+    all.extend(m.ends(&deal, Ending::Filled).await);
+    all
+}
+
+/// One provider of three is of no use, on both chains.
+async fn provided(m: &mut Machine, manner: Manner) -> Wrong {
+    act(m, origin, Act::Provider(manner));
+    act(m, destination, Act::Provider(manner));
+    let deal = deposited(m, Asset::Token).await;
+    let mut wrong = m.ends(&deal, Ending::Filled).await;
+    let deal = m.quote(Asset::Token, CENTS, true).await;
+    m.deposit(&deal);
+    wrong.extend(m.ends(&deal, Ending::Refunded).await);
+    wrong
+}

@@ -1,0 +1,246 @@
+//! A chain of `scripted-vm` as a [`Side`].
+
+use std::{sync::Arc, time::Duration};
+
+use alloy::primitives::{B256, U256};
+use intentd::chains::Opened;
+use serde_json::{Value, json};
+use vm::{
+    ChainEntry, ChainSpec, Endpoint,
+    quorum::Quorum,
+    testing::scripted::{
+        FAMILY, Key, LIFE, Manners, Payments, SALT, Transaction, Transfer, Unsigned, World,
+        address, register, spelled, url,
+    },
+    trade::{Broadcast, CurrencyInfo},
+};
+
+use crate::{
+    clock,
+    side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
+};
+
+const TOKEN: B256 = B256::repeat_byte(0xa1);
+const DEPOSITORY: B256 = B256::repeat_byte(0xd0);
+const PROVIDERS: [&str; 3] = ["one", "two", "three"];
+/// Blocks on top of a block until it is final.
+const FINAL: u64 = 6;
+/// Seconds between the first block and the start of the test.
+const BEFORE: u64 = 200;
+/// Smallest units of each currency that the solver and the user have at first.
+const PLENTY: u64 = 1_000_000_000_000_000;
+
+/// The solver's key on such chains.
+pub fn solver() -> Key {
+    Key::of(0x51)
+}
+
+fn user() -> Key {
+    Key::of(0xc1)
+}
+
+fn recipient() -> Key {
+    Key::of(0xc2)
+}
+
+/// The chain with its world.
+pub struct Scripted {
+    about: About,
+    world: Arc<World>,
+    spec: Arc<ChainSpec>,
+    /// Transactions that the user has sent.
+    sent: std::sync::Mutex<u8>,
+}
+
+impl Scripted {
+    /// The chain has its world under the name of `machine` and its own: machines run at the same time.
+    pub fn new(machine: &str, (name, number, pace): Named) -> Self {
+        let host = format!("{machine}-{name}").to_lowercase();
+        let world = World::new(&host, number, (pace, clock::GENESIS - BEFORE));
+        register(&world);
+        let info = CurrencyInfo {
+            symbol: "USDC".into(),
+            name: "USDC".into(),
+            decimals: 6,
+        };
+        world.list(TOKEN, info);
+        for account in [solver().bytes(), user().bytes()] {
+            for currency in [B256::ZERO, TOKEN] {
+                world.fund(account, currency, U256::from(PLENTY));
+            }
+        }
+        world.mine_until(clock::GENESIS);
+        let entry = json!({
+            "id": name, "hubChainId": number.to_string(), "depository": spelled(DEPOSITORY).text(),
+            "additionalData": {"finalizationBlocks": FINAL},
+        });
+        let entry: ChainEntry = serde_json::from_value(entry).unwrap();
+        Self {
+            about: About {
+                name,
+                number,
+                pace,
+                family: &FAMILY,
+                user: user().account().text().to_owned(),
+                recipient: recipient().account().text().to_owned(),
+                native: spelled(B256::ZERO).text().to_owned(),
+                token: spelled(TOKEN).text().to_owned(),
+                life: LIFE + 2 * FINAL,
+            },
+            spec: entry.spec(&FAMILY, false).unwrap(),
+            world,
+            sent: std::sync::Mutex::new(0),
+        }
+    }
+}
+
+impl Side for Scripted {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Opens the providers by URL, as the daemon does.
+    fn open(&self) -> Opened {
+        let endpoints = (1..).zip(PROVIDERS).map(|(position, provider)| Endpoint {
+            position,
+            url: url(&self.world.name, provider).parse().unwrap(),
+            timeout: Duration::from_secs(1),
+            longest: 1 << 20,
+            allows: None,
+            client: crate::process::endpoint_client(),
+        });
+        let endpoints: Vec<_> = endpoints.collect();
+        let (open, trade) = (FAMILY.open.unwrap(), FAMILY.trade.unwrap());
+        let providers = endpoints.iter().map(|one| open(&self.spec, one).unwrap());
+        let quorum = Arc::new(Quorum::new(&self.spec.id, providers.collect(), 2).unwrap());
+        let trading_providers: Vec<_> = endpoints
+            .iter()
+            .map(|one| trade(&self.spec, one).unwrap())
+            .collect();
+        Opened {
+            chain: vm::Chain {
+                spec: self.spec.clone(),
+                reader: quorum.clone(),
+                state: None,
+            },
+            quorum,
+            providers: 3,
+            required: 2,
+            named: true,
+            few: None,
+            asking: trading_providers.clone(),
+            trading_providers,
+        }
+    }
+
+    fn network(&self) -> Value {
+        json!({})
+    }
+
+    fn follow(&self, data: &Value) -> String {
+        let shown = &data["instructions"];
+        let account = |value: &Value| {
+            let text = value.as_str().unwrap();
+            address(&FAMILY.address(text).unwrap()).unwrap()
+        };
+        assert_eq!(account(&shown["payer"]), user().bytes(), "{data}");
+        let transfers = shown["transfers"].as_array().unwrap().iter();
+        let transfers = transfers.map(|one| Transfer {
+            to: account(&one["to"]),
+            currency: account(&one["currency"]),
+            amount: one["amount"].as_str().unwrap().parse().unwrap(),
+        });
+        let mut sent = self.sent.lock().unwrap();
+        *sent += 1;
+        let unsigned = Unsigned {
+            chain: self.about.number,
+            payer: user().bytes(),
+            expires: self.world.height() + LIFE,
+            salt: [*sent; SALT],
+            payments: Payments {
+                memo: shown["memo"].as_str().map(|memo| memo.parse().unwrap()),
+                transfers: transfers.collect(),
+            },
+        };
+        let transaction: Transaction = unsigned.sign(&user()).unwrap();
+        assert_eq!(self.world.send(&transaction), Broadcast::Accepted);
+        transaction.id()
+    }
+
+    fn blocks(&self) -> &dyn Blocks {
+        self
+    }
+}
+
+impl Blocks for Scripted {
+    fn mine_until(&self, now: u64) {
+        self.world.mine_until(now);
+    }
+
+    fn act(&self, act: Act) {
+        let (world, own) = (&self.world, solver().bytes());
+        match act {
+            Act::Weather(weather) => {
+                world.hold(own, weather == Weather::Held);
+                world.close(recipient().bytes(), weather == Weather::Failing);
+            }
+            Act::Provider(manner) => {
+                let manners = Manners {
+                    lag: if manner == Manner::Late { 3 } else { 0 },
+                    down: manner == Manner::Down,
+                    blind: manner == Manner::Blind,
+                };
+                world.set_manners(PROVIDERS[1], manners);
+            }
+            Act::Stand(seconds) => world.stand(seconds),
+            Act::Reorg { depth, lost } => {
+                let mut keep = |one: &Transaction| !lost || one.unsigned.payer != own;
+                world.reorg(depth, &mut keep);
+            }
+            Act::Resend => world.resend(&own),
+        }
+    }
+
+    fn given(&self, account: &str, currency: &str) -> Vec<Given> {
+        let bytes = |text: &str| address(&FAMILY.address(text).unwrap()).unwrap();
+        let (account, currency) = (bytes(account), bytes(currency));
+        let all = self.world.history().into_iter().map(|one| one.done);
+        let own = all.filter(|done| done.success);
+        let own = own.filter(|done| done.transaction.unsigned.payer == solver().bytes());
+        let found = own.flat_map(|done| {
+            let Payments { memo, transfers } = done.transaction.unsigned.payments.clone();
+            let (transaction, order) = (done.transaction.id(), memo.unwrap_or_default());
+            let to = transfers.into_iter();
+            let to = to.filter(move |one| one.to == account && one.currency == currency);
+            to.map(move |one| Given {
+                transaction: transaction.clone(),
+                order,
+                amount: one.amount,
+            })
+        });
+        found.collect()
+    }
+
+    fn told(&self) -> Vec<(u64, String)> {
+        let all = self.world.history().into_iter();
+        let told = all.map(|one| {
+            let transaction = &one.done.transaction;
+            let whose = match transaction.unsigned.payer == solver().bytes() {
+                true => "solver",
+                false => "user",
+            };
+            let ended = if one.done.success { "" } else { ", fails" };
+            let paid = transaction.unsigned.payments.transfers.iter();
+            let paid: Vec<_> = paid
+                .map(|one| (spelled(one.to).to_string(), one.amount))
+                .collect();
+            let (name, number) = (self.about.name, one.block.number);
+            let id = transaction.id();
+            (
+                one.block.time,
+                format!("{name} #{number} {whose} {id} -> {paid:?}{ended}"),
+            )
+        });
+        told.collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! One side of a trade in terms that all families share.
+
+use alloy::primitives::{B256, U256};
+use intentd::chains::Opened;
+use serde_json::Value;
+use vm::Family;
+
+/// Name, number at the API, and seconds between blocks of a chain.
+pub type Named = (&'static str, u64, u64);
+
+/// The families that trade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Evm,
+    Scripted,
+}
+
+impl Kind {
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::Evm => "evm",
+            Self::Scripted => "scripted",
+        }
+    }
+}
+
+/// A chain and its accounts, as texts of its family.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The chain's name in orders.
+    pub name: &'static str,
+    /// The chain's number at the API.
+    pub number: u64,
+    /// Seconds between heights.
+    pub pace: u64,
+    pub family: &'static Family,
+    /// Makes deposits and gets refunds.
+    pub user: String,
+    /// Gets what the order delivers.
+    pub recipient: String,
+    pub native: String,
+    pub token: String,
+    /// Heights after which a payment that is in no block is replaced by another one.
+    pub life: u64,
+}
+
+/// What happens to the solver's payments on their way into a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weather {
+    #[default]
+    Fair,
+    /// No block includes them.
+    Held,
+    /// Blocks include them, and they fail there.
+    Failing,
+}
+
+/// How one of three providers behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    Down,
+    /// It is some blocks behind.
+    Late,
+    /// It hides transactions, or shows them with other contents.
+    Blind,
+}
+
+/// What a test does to a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Weather(Weather),
+    Provider(Manner),
+    /// No block is made for this many seconds.
+    Stand(u64),
+    /// Other blocks replace the newest `depth` ones. They include the transactions of the replaced ones again, but
+    /// the solver's where `lost` is set.
+    Reorg {
+        depth: u64,
+        lost: bool,
+    },
+    /// Every transaction that the solver ever sent and that is in no block waits for one again, where nodes keep
+    /// such transactions.
+    Resend,
+}
+
+/// A successful payment of the solver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    pub transaction: String,
+    pub order: B256,
+    pub amount: U256,
+}
+
+/// A chain with its user and its recipient.
+pub trait Side: Send + Sync {
+    fn about(&self) -> &About;
+    /// The chain as the process opens it.
+    fn open(&self) -> Opened;
+    /// What the market file says of this chain's family besides what it says of every chain.
+    fn network(&self) -> Value;
+    /// Sends the transaction of a step as the user; its id.
+    fn follow(&self, data: &Value) -> String;
+    fn blocks(&self) -> &dyn Blocks;
+}
+
+/// The blocks of a chain.
+pub trait Blocks {
+    /// Makes the blocks that are due at `now`, in unix seconds.
+    fn mine_until(&self, now: u64);
+    fn act(&self, act: Act);
+    /// The solver's successful payments of a currency to an account, in the present blocks.
+    fn given(&self, account: &str, currency: &str) -> Vec<Given>;
+    /// Every transaction in the present blocks as a line of a log, with its time in unix seconds.
+    fn told(&self) -> Vec<(u64, String)>;
+}
