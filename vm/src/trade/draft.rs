@@ -70,13 +70,11 @@ impl Draft {
 
     /// What tells it from any other, as [`Receipt::outer_call`](crate::Receipt::outer_call) has it.
     pub fn digest(&self) -> B256 {
-        match (&self.body, self.as_call()) {
-            (_, Some(call)) => call.digest(),
-            (Body::Own(bytes), None) => {
-                let value = self.value.to_be_bytes::<32>();
-                digest(&[self.from.bytes(), &value, bytes])
-            }
-            (Body::Call { .. }, None) => B256::ZERO,
+        let value = self.value.to_be_bytes::<32>();
+        let from = self.from.bytes();
+        match &self.body {
+            Body::Call { to, data, .. } => digest(&[from, to.bytes(), &value, data]),
+            Body::Own(bytes) => digest(&[from, &value, bytes]),
         }
     }
 }
@@ -179,4 +177,32 @@ pub enum Unfit {
     Authorization(usize, String),
     #[error(transparent)]
     Codec(#[from] CodecError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_is_told_from_others_by_what_its_call_is_told_by() {
+        let account = |byte: u8| Address::from_parts(&byte.to_string(), vec![byte; 20]);
+        let call = Call {
+            from: account(1),
+            to: account(2),
+            data: vec![3].into(),
+            value: U256::from(4),
+        };
+        let draft = Draft::call(call.clone());
+        assert_eq!(draft.digest(), call.digest());
+        let own = |bytes: &'static [u8]| Draft {
+            body: Body::Own(Bytes::from_static(bytes)),
+            ..draft.clone()
+        };
+        assert_ne!(own(b"a").digest(), own(b"b").digest());
+        assert_ne!(own(b"a").digest(), draft.digest());
+        assert_eq!(
+            (own(b"a").as_call(), own(b"a").as_order_call()),
+            (None, None)
+        );
+    }
 }

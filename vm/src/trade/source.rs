@@ -24,9 +24,9 @@ pub trait Scanner: Send + Sync {
     async fn deposits(&self, heights: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError>;
     /// What the chain itself says that `shown` leaves out of the blocks from height `from` to `end`, where the
     /// family's blocks say what is in them; nothing where `end` is below `from`. An error where the provider shows
-    /// something else than its own blocks. A family whose chains skip heights checks here, too, that those were skipped.
-    /// It stands in for a second provider where there is none: what a provider
-    /// forgets is found, what it forges with care is not.
+    /// something else than its own blocks. A family whose chains skip heights also checks here that those were
+    /// skipped. This stands in for a second provider where there is none: what a provider forgets is found, what it
+    /// forges with care is not.
     async fn omitted(
         &self,
         from: u64,
