@@ -68,7 +68,7 @@ enum Command {
     Journal(journal::Journal),
     /// Ask a running daemon what the accounts of its solver have under way; needs its DATA_DIR.
     #[command(subcommand)]
-    Lane(lane::Lane),
+    Lane(admin::lanes::Question),
     /// Print the OpenAPI description of a listener's API; needs no configuration.
     Openapi {
         /// Whose description.
@@ -80,7 +80,7 @@ enum Command {
     Webhooks(webhooks::Webhooks),
     /// Ask a running daemon about its solver, pause it or have it go on; needs its DATA_DIR.
     #[command(subcommand)]
-    Solver(solver::Solver),
+    Solver(admin::solver::Question),
     /// Verify, export, import or compact the store in DATA_DIR; no daemon may run there.
     #[command(subcommand)]
     Store(store::Store),
@@ -97,10 +97,12 @@ impl Arguments {
             Command::Index(index) => print(index.answer(&config::data_dir(variables))),
             Command::Integrators(integrators) => print(integrators.answer(variables)),
             Command::Journal(journal) => print(journal.answer(directories(variables))),
-            Command::Lane(lane) => print(lane.answer(&config::data_dir(variables))),
+            Command::Lane(question) => print(lane::answer(question, &config::data_dir(variables))),
             Command::Openapi { listener } => say(openapi::description(listener)?),
             Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
-            Command::Solver(solver) => print(solver.answer(&config::data_dir(variables))),
+            Command::Solver(question) => {
+                print(solver::answer(question, &config::data_dir(variables)))
+            }
             Command::Store(store) => print(store.answer(directories(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),

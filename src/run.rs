@@ -144,9 +144,9 @@ impl Daemon {
         let judged = oracle(
             &chains,
             settings,
-            (journal.clone(), pair.store.clone()),
+            journal.clone(),
+            pair.store.clone(),
             peers(config)?,
-            unix_seconds,
         );
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
@@ -317,13 +317,13 @@ pub fn directories(config: &Config) -> Directories {
     Directories::new(&config.data_dir, config.journal_dir.clone())
 }
 
-/// The oracle over opened chains. `clock` gives unix seconds.
+/// The oracle over opened chains. It goes by the real time.
 pub fn oracle(
     chains: &Chains,
     settings: Settings,
-    (journal, store): (Arc<Journal>, Arc<dyn Store>),
+    journal: Arc<Journal>,
+    store: Arc<dyn Store>,
     peers: Peers,
-    clock: fn() -> u64,
 ) -> Attestor {
     let chain = |opened: Result<&Opened, Closed>| {
         let opened = opened.map(|opened| opened.chain.clone());
@@ -341,7 +341,7 @@ pub fn oracle(
         tolerance: Tolerance::default(),
         bound_nonces: false,
         permits: Default::default(),
-        clock,
+        clock: unix_seconds,
     }
 }
 

@@ -220,9 +220,6 @@ const QUOTE: &[(&str, &[&str])] = &[
     ("service", &["multi", "toll", "reprice", "service"]),
 ];
 
-/// Rooms in which each element of a tuple of parameters counts as a parameter.
-const COUNTS_TUPLES: &[&str] = &["src/quote", "vm/src/ethereum/trade/swap"];
-
 const IMPURE_WORDS: &[&str] = &[
     "async ",
     ".await",
@@ -280,10 +277,9 @@ struct Shape {
     uses: BTreeSet<String>,
     complaints: Vec<String>,
     test_lines: usize,
-    counts_tuples: bool,
 }
 
-/// Of a tuple its elements, else one.
+/// How many parameters a type stands for: of a tuple its elements, else one.
 fn width(of: &syn::Type) -> usize {
     match of {
         syn::Type::Tuple(tuple) => tuple.elems.iter().map(width).sum(),
@@ -301,8 +297,8 @@ impl Shape {
                 .push(format!("fn {} has {lines} lines", signature.ident));
         }
         let width = |argument: &syn::FnArg| match argument {
-            syn::FnArg::Typed(typed) if self.counts_tuples => width(&typed.ty),
-            _ => 1,
+            syn::FnArg::Typed(typed) => width(&typed.ty),
+            syn::FnArg::Receiver(_) => 1,
         };
         let count: usize = signature.inputs.iter().map(width).sum();
         if count > ARGUMENTS {
@@ -376,11 +372,7 @@ impl<'ast> Visit<'ast> for Shape {
 }
 
 fn shape(source: &Source) -> Shape {
-    let mut rooms = COUNTS_TUPLES.iter();
-    let mut shape = Shape {
-        counts_tuples: rooms.any(|room| source.path.starts_with(room)),
-        ..Shape::default()
-    };
+    let mut shape = Shape::default();
     shape.visit_file(&source.syntax);
     shape
 }

@@ -20,7 +20,7 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         &["nonce", "nonces", "calldata", "alloy::sol_types"],
         HUB,
     ),
-    ("src/api/oracle/", &["nonce", "calldata"], HUB),
+    ("src/api/oracle/", &["nonce"], HUB),
     (
         "src/solver/settle",
         &["alloy::sol", "alloy::sol_types"],
@@ -42,7 +42,7 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         "a feed is an EVM contract",
     ),
     ("src/quote/body.rs", &["nonce"], API),
-    ("src/quote/answer.rs", &["max fee", "allowance"], API),
+    ("src/quote/answer.rs", &["max fee"], API),
     ("src/quote/intent/calls.rs", &["nonce"], API),
     (
         "src/store/dump",

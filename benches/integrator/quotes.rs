@@ -197,7 +197,8 @@ fn print_row(row: &Row, name: &str, (stub, measured): (&Stub, &Measured)) {
         estimate,
     } = row;
     let each = |count: u64| count as f64 / measured.count() as f64;
-    let (reads, estimates) = (stub.reads.load(Relaxed), stub.estimates.load(Relaxed));
+    let estimates = stub.estimates.load(Relaxed);
+    let reads = stub.chain.asked() - estimates;
     let (rate, middle, most) = measured.figures();
     println!(
         "{store:<7} {way:<5} {name:<7} {at_once:>7} {:>12} {rate:>8.0} {middle:>8.3} {most:>8.3} {:>6.1} {:>10.1}",

@@ -9,6 +9,7 @@
 #![expect(clippy::print_stdout, reason = "a table for people")]
 #![allow(clippy::float_arithmetic, reason = "a table for people")]
 
+mod quoted;
 mod stub;
 
 use std::{
@@ -19,8 +20,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use alloy::primitives::{B256, U256};
-use anyhow::{Context, Result, anyhow, bail};
+use alloy::primitives::B256;
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use futures::{
     SinkExt,
@@ -29,8 +30,7 @@ use futures::{
 use intentd::{
     api::intents::{error::ERRORS, events::ROUTES},
     http::{Router, Surface, serve},
-    quote::{body::Body, service::Quoter},
-    request::fact::{Deposit, Facts, Inclusion, Standing},
+    request::fact::Facts,
     store::{Batch, requests::Requests, sled::SledStore},
     stream::Fanout,
 };
@@ -49,7 +49,10 @@ use tokio_tungstenite::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::stub::Stub;
+use self::{
+    quoted::{deposit, quote},
+    stub::Stub,
+};
 
 /// Measures sockets: what they hold, and how soon they hear.
 #[derive(Debug, Parser)]
@@ -183,16 +186,6 @@ async fn quoted(requests: &Requests, count: usize) -> Result<Vec<B256>> {
         .await
 }
 
-async fn quote(quoter: &Quoter) -> Result<B256> {
-    let refused = |refused| anyhow!("{refused:?}");
-    let [(_, body), ..] = stub::bodies();
-    let body = Body::read(body).map_err(refused)?;
-    let answer = quoter.quote(&body, None).await.map_err(refused)?;
-    let answer = serde_json::to_value(answer)?;
-    let id = answer["steps"][0]["requestId"].as_str();
-    Ok(id.context("a quote without steps")?.parse()?)
-}
-
 /// Changes statuses at the rate that was asked for.
 async fn happen(
     requests: &Requests,
@@ -233,24 +226,7 @@ fn step(facts: &mut Facts, id: B256) {
     if facts.deposits.pop().is_some() {
         return;
     }
-    facts.deposits.push(Deposit {
-        onchain_id: id,
-        network: "origin".into(),
-        transaction: id.to_string(),
-        depository: stub::USER.into(),
-        depositor: stub::USER.into(),
-        currency: stub::NATIVE.into(),
-        amount: U256::from(5),
-        place: Inclusion {
-            number: 7,
-            hash: id,
-            time: 1_700_000_000,
-        },
-        standing: Standing::Final,
-        together: 1,
-        own: true,
-        named_by_other: false,
-    });
+    facts.deposits.push(deposit(id));
 }
 
 fn print_row(heard: &[(u64, u64)], committed: &Committed) -> Result<()> {

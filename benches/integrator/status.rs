@@ -9,21 +9,22 @@
 #![allow(clippy::float_arithmetic, reason = "a table for people")]
 
 mod listen;
+mod quoted;
 mod stub;
 
 use std::{sync::Arc, time::Duration};
 
 use alloy::primitives::{B256, U256};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use bytes::Bytes;
 use clap::Parser;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use http_body_util::Full;
 use hyper::Request;
 use intentd::{
-    quote::{body::Body, service::Quoter},
+    quote::service::Quoter,
     request::{
-        fact::{Attempt, Deposit, Facts, Inclusion, Purpose, Standing, State},
+        fact::{Attempt, Facts, Purpose, State},
         render,
     },
     store::{Batch, requests::Requests, sled::SledStore},
@@ -31,7 +32,11 @@ use intentd::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use self::{listen::Measured, stub::Stub};
+use self::{
+    listen::Measured,
+    quoted::{deposit, quote},
+    stub::Stub,
+};
 
 /// Measures status reads per second.
 #[derive(Debug, Parser)]
@@ -102,24 +107,14 @@ fn id(ids: &[B256], number: usize) -> B256 {
         .unwrap_or_default()
 }
 
-async fn quoted(quoter: &Quoter) -> Result<B256> {
-    let refused = |refused| anyhow!("{refused:?}");
-    let [(_, body), ..] = stub::bodies();
-    let body = Body::read(body).map_err(refused)?;
-    let answer = quoter.quote(&body, None).await.map_err(refused)?;
-    let answer = serde_json::to_value(answer)?;
-    let id = answer["steps"][0]["requestId"].as_str();
-    Ok(id.context("a quote without steps")?.parse()?)
-}
-
 async fn quoting(quoter: Arc<Quoter>) {
-    while quoted(&quoter).await.is_ok() {}
+    while quote(&quoter).await.is_ok() {}
 }
 
 /// Requests that were quoted, deposited and filled.
 async fn filled(quoter: &Quoter, requests: &Requests, count: usize) -> Result<Arc<[B256]>> {
     let one = |_| async {
-        let id = quoted(quoter).await?;
+        let id = quote(quoter).await?;
         let change = |facts: &mut Facts| seen(facts, id);
         requests
             .record(&id, stub::now(), Batch::new(), change)
@@ -131,25 +126,9 @@ async fn filled(quoter: &Quoter, requests: &Requests, count: usize) -> Result<Ar
 }
 
 fn seen(facts: &mut Facts, id: B256) {
-    let place = Inclusion {
-        number: 7,
-        hash: id,
-        time: 1_700_000_000,
-    };
-    facts.deposits.push(Deposit {
-        onchain_id: id,
-        network: "origin".into(),
-        transaction: id.to_string(),
-        depository: stub::USER.into(),
-        depositor: stub::USER.into(),
-        currency: stub::NATIVE.into(),
-        amount: U256::from(5),
-        place: place.clone(),
-        standing: Standing::Final,
-        together: 1,
-        own: true,
-        named_by_other: false,
-    });
+    let deposit = deposit(id);
+    let place = deposit.place.clone();
+    facts.deposits.push(deposit);
     facts.attempts.push(Attempt {
         purpose: Purpose::Fill,
         network: "destination".into(),

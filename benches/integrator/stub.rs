@@ -25,11 +25,9 @@ use intentd::{
 };
 use serde_json::{Map, Value, json};
 use vm::{
-    Address, Block, Bytes, ChainEntry, ReadError, SETTLEMENT,
-    trade::{
-        Accounts, Broadcast, Call, Called, Contracts, CurrencyInfo, DepositTx, Fate, FeeRate,
-        ProvidersContext, Revert, ScanError, Scanner, Simulator, TradingProvider, Trial, Writer,
-    },
+    Address, ChainEntry, SETTLEMENT,
+    testing::{Answers, Says, Script},
+    trade::{FeeRate, ProvidersContext},
 };
 
 pub const NATIVE: &str = "0x0000000000000000000000000000000000000000";
@@ -42,29 +40,49 @@ const SOLVER: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 
 /// Answers everything; an estimate takes its time.
-#[derive(Default)]
 pub struct Stub {
     pub estimate: Duration,
-    pub reads: AtomicU64,
     pub estimates: AtomicU64,
+    pub chain: Arc<Script>,
+}
+
+impl Default for Stub {
+    fn default() -> Self {
+        let says = Says {
+            balance: U256::from(10).pow(U256::from(30)),
+            estimate: Ok(100_000),
+            rate: FeeRate {
+                base: 1_000_000_000,
+                priority: 100_000_000,
+            },
+            ..Says::default()
+        };
+        Self {
+            estimate: Duration::ZERO,
+            estimates: AtomicU64::default(),
+            chain: Script::saying(says),
+        }
+    }
 }
 
 impl Stub {
-    fn read<T>(&self, answer: T) -> Result<T, ReadError> {
-        self.reads.fetch_add(1, Relaxed);
-        Ok(answer)
+    async fn estimate(&self) -> u64 {
+        self.estimates.fetch_add(1, Relaxed);
+        if !self.estimate.is_zero() {
+            tokio::time::sleep(self.estimate).await;
+        }
+        40_000
     }
 
     /// A quoter over it that keeps its requests in `requests`.
     pub fn quoter(self: &Arc<Self>, requests: Requests) -> Result<Quoter> {
-        let provider = TradingProvider {
-            scanner: self.clone(),
-            accounts: self.clone(),
-            writer: self.clone(),
-            simulator: Some(self.clone()),
-            contracts: Some(self.clone()),
-            inspector: Arc::new(vm::testing::Unseen),
+        let answers = Answers {
+            estimate: Some(|own: &Script<Arc<Self>>, _| {
+                Box::pin(async move { Ok(Ok(own.estimate().await)) })
+            }),
+            ..Answers::default()
         };
+        let provider = self.chain.answering(self.clone(), answers).trading();
         let open = SETTLEMENT.providers.context("no trading")?;
         let chain = |name: &str| -> Result<(String, PricingChain)> {
             let entry = ChainEntry {
@@ -73,18 +91,16 @@ impl Stub {
                 depository: Some(DEPOSITORY.into()),
                 ..ChainEntry::default()
             };
-            let singly = vec![provider.clone()];
+            let spec = entry.spec(SETTLEMENT, false)?;
             let context = ProvidersContext {
-                family: SETTLEMENT,
-                name: name.to_owned(),
+                spec: spec.clone(),
                 number: 1,
                 required: 1,
                 limits: Some(Map::new()),
             };
             let chain = PricingChain {
-                spec: entry.spec(SETTLEMENT, false)?,
-                providers: open(context, singly.clone())?.context("no provider")?,
-                singly,
+                spec,
+                providers: open(context, vec![provider.clone()])?.context("no provider")?,
                 account: SETTLEMENT.account(SOLVER)?,
             };
             Ok((name.to_owned(), chain))
@@ -170,96 +186,5 @@ impl Capacity for Stub {
 
     async fn admits(&self, _: Payment<'_>) -> Result<Admission, CapacityError> {
         Ok(Admission::Open)
-    }
-}
-
-#[async_trait]
-impl Scanner for Stub {
-    async fn head(&self) -> Result<Block, ReadError> {
-        Err(ReadError::Unavailable("not asked".into()))
-    }
-
-    async fn block(&self, _: u64) -> Result<Option<Block>, ReadError> {
-        Ok(None)
-    }
-
-    async fn deposits(
-        &self,
-        _: std::ops::RangeInclusive<u64>,
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        Ok(Vec::new())
-    }
-
-    async fn omitted(
-        &self,
-        _: u64,
-        _: &Block,
-        _: &[DepositTx],
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        Ok(Vec::new())
-    }
-}
-
-#[async_trait]
-impl Accounts for Stub {
-    async fn balance(&self, _: &Address, _: &Address) -> Result<U256, ReadError> {
-        self.read(U256::from(10).pow(U256::from(30)))
-    }
-
-    async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
-        self.read(None)
-    }
-}
-
-#[async_trait]
-impl Contracts for Stub {
-    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<U256, ReadError> {
-        self.read(U256::ZERO)
-    }
-
-    async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
-        self.read(false)
-    }
-
-    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
-        let answers = calls.iter().map(|_| self.read(Ok(Bytes::new())));
-        answers.collect()
-    }
-
-    async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
-        self.read(0)
-    }
-}
-
-#[async_trait]
-impl Simulator for Stub {
-    async fn estimate(&self, _: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
-        self.estimates.fetch_add(1, Relaxed);
-        if !self.estimate.is_zero() {
-            tokio::time::sleep(self.estimate).await;
-        }
-        Ok(Ok(40_000))
-    }
-
-    async fn simulate(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
-        self.read(Ok(100_000))
-    }
-}
-
-#[async_trait]
-impl Writer for Stub {
-    async fn rate(&self) -> Result<FeeRate, ReadError> {
-        self.read(FeeRate {
-            base: 1_000_000_000,
-            priority: 100_000_000,
-        })
-    }
-
-    async fn broadcast(&self, _: &Bytes) -> Result<Broadcast, ReadError> {
-        self.read(Broadcast::Accepted)
-    }
-
-    async fn fate(&self, _: &Bytes) -> Result<Fate, ReadError> {
-        self.read(Fate::Unknown)
     }
 }

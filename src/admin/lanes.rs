@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 use crate::solver::{
@@ -9,13 +10,14 @@ use crate::solver::{
     account::{Shown, SolverAccount},
 };
 
-/// What can be asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What can be asked. The command line takes it as it is, with these texts as its help.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "lane", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Question {
-    /// Every account, or those on `network`.
+    /// The account on every network, or on one: its open transactions, and what it holds that none of them has.
     Show { network: Option<String> },
-    /// What the chain of `network` waits for and nobody holds is to be used up.
+    /// Use up what the chain of a network waits for and no transaction has, and believe the count that its
+    /// providers agree on.
     Heal { network: String },
 }
 

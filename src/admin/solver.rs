@@ -1,43 +1,43 @@
 //! Questions and commands about the solver.
 
 use alloy::primitives::B256;
+use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 use crate::solver::admin::{AdminError, AdminHandle, Left, Standing, Unsettled};
 
-/// A question or command. Deposits are named by their onchain ids.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A question or command. Deposits are named by their onchain ids. The command line takes it as it is, with these texts
+/// as its help.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "solver", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Question {
     /// Whether it is paused, and what the last reconciliation found.
+    #[command(name = "status")]
     Standing {},
-    /// Begins no fill from now on.
+    /// Begin no more fills: quotes are refused, refunds go on, what was begun is finished.
     Pause {
+        /// Stands in `status` and in the log.
+        #[arg(default_value = "paused by the operator")]
         why: String,
     },
+    /// Fill again.
     Resume {},
-    /// Lists parked deposits; with `all` also dust.
+    /// Deposits that are neither filled nor given back, with why.
     Parked {
+        /// Dust and unknown tokens, too.
+        #[arg(long)]
         all: bool,
     },
-    /// Lets the solver decide about a parked deposit anew.
-    Release {
-        deposit: B256,
-    },
-    /// Removes a parked deposit from the list: the operator has dealt with it.
-    Dismiss {
-        deposit: B256,
-    },
-    /// Lists payments that are not settled.
+    /// Decide about a parked deposit (its onchain id) anew, and give it back if that can be attested.
+    Release { deposit: B256 },
+    /// A parked deposit was dealt with: list it no longer.
+    Dismiss { deposit: B256 },
+    /// Payments that the hub has not made good yet, with why.
     Unsettled {},
-    /// Asks the oracle about a payment at once.
-    Retry {
-        deposit: B256,
-    },
-    /// Asks about a payment no longer.
-    WriteOff {
-        deposit: B256,
-    },
+    /// Ask the oracle about the payment of a deposit (its onchain id) at once.
+    Retry { deposit: B256 },
+    /// Ask about the payment of a deposit no longer: it is lost.
+    WriteOff { deposit: B256 },
 }
 
 /// An answer.

@@ -76,11 +76,7 @@ pub fn block(number: u64) -> Block {
 
 /// A failed transaction.
 pub fn failed() -> Transaction {
-    Transaction::Failed(vm::Failure {
-        block: block(10),
-        references: Vec::new(),
-        outer_call: None,
-    })
+    Transaction::Failed(vm::testing::failure(block(10)))
 }
 
 pub fn tx(byte: u8) -> TxRef {
@@ -101,14 +97,8 @@ pub struct Read {
 impl Read {
     pub fn new(chain: &str, byte: u8) -> Self {
         let receipt = Receipt {
-            block: block(10),
             sender: Some(sender()),
-            deposits: Ok(Vec::new()),
-            payments: Vec::new(),
-            calls: Vec::new(),
-            executions: Vec::new(),
-            references: Vec::new(),
-            outer_call: None,
+            ..vm::testing::receipt(block(10))
         };
         let tip = Block {
             time: block(10).time + 60,

@@ -248,9 +248,8 @@ impl Tip {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-    use async_trait::async_trait;
     use futures::{StreamExt, stream::FuturesUnordered};
-    use vm::{Block, ChainReader};
+    use vm::testing::{Answers, Script, said};
 
     use super::*;
     use crate::attest::fixtures::{self, Read};
@@ -265,21 +264,8 @@ mod tests {
         all: AtomicUsize,
     }
 
-    #[async_trait]
-    impl ChainReader for Counting {
-        async fn head(&self) -> Result<Head, ReadError> {
-            Ok(Read::new("base", 0).head)
-        }
-
-        async fn fresh_head(&self) -> Result<Head, ReadError> {
-            self.head().await
-        }
-
-        async fn contains(&self, _: &Block) -> Result<bool, ReadError> {
-            Ok(true)
-        }
-
-        async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
+    impl Counting {
+        async fn read(&self) -> Transaction {
             let now = self.now.fetch_add(1, SeqCst) + 1;
             self.most.fetch_max(now, SeqCst);
             if self.hangs {
@@ -290,11 +276,27 @@ mod tests {
             }
             self.now.fetch_sub(1, SeqCst);
             self.all.fetch_add(1, SeqCst);
-            Ok(Read::new("base", 0).found)
+            Read::new("base", 0).found
         }
     }
 
-    fn wanted(name: &str, reader: &Arc<Counting>, byte: u8) -> Wanted {
+    fn counting(hangs: bool) -> Arc<Script<Counting>> {
+        let counting = Counting {
+            hangs,
+            ..Counting::default()
+        };
+        let answers = Answers {
+            head: Some(|_| said(Ok(Read::new("base", 0).head))),
+            contains: Some(|_, _| said(Ok(true))),
+            transaction: Some(|own: &Script<Counting>, _, _| {
+                Box::pin(async move { Ok(Counting::read(own).await) })
+            }),
+            ..Answers::default()
+        };
+        Script::at(0).answering(counting, answers)
+    }
+
+    fn wanted(name: &str, reader: &Arc<Script<Counting>>, byte: u8) -> Wanted {
         Wanted {
             chain: Chain {
                 spec: Arc::new(fixtures::spec(name)),
@@ -307,7 +309,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_requests_together_read_no_more_of_a_chain_than_it_bears() {
-        let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
+        let (base, ethereum) = (counting(false), counting(false));
         let permits = ReadPermits::default();
         let all: Vec<_> = (0..60).map(|byte| wanted("base", &base, byte)).collect();
         let other = [wanted("ethereum", &ethereum, 0)];
@@ -323,11 +325,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn strangers_leave_a_third_of_the_places_to_keys_and_wait_for_seconds() {
-        let quick = Arc::new(Counting::default());
-        let hanging = Arc::new(Counting {
-            hangs: true,
-            ..Counting::default()
-        });
+        let (quick, hanging) = (counting(false), counting(true));
         let mine = [wanted("base", &quick, 1)];
         let slow: Vec<_> = (0..8).map(|byte| wanted("base", &hanging, byte)).collect();
         let permits = ReadPermits::default();
@@ -357,7 +355,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_reads_a_few_transactions_of_a_chain_at_a_time() {
-        let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
+        let (base, ethereum) = (counting(false), counting(false));
         let mut all: Vec<_> = (0..60).map(|byte| wanted("base", &base, byte)).collect();
         all.extend((0..60).map(|byte| wanted("ethereum", &ethereum, byte)));
         let found = transactions(&all, &ReadPermits::default(), SETTLED)

@@ -1,6 +1,6 @@
 //! A statement to be signed, in the terms in which two statements can contradict each other.
 //!
-//! Pure. The rules are in the architecture's journal table; these keys enforce them:
+//! Pure. A statement has a key, holds a slot, excludes others and consumes deposits and payments:
 //!
 //! | statement | key | slot | excludes | consumes |
 //! |---|---|---|---|---|

@@ -1,5 +1,5 @@
 //! Checks again the blocks that signed statements depend on. When a block leaves the chain, the watcher voids its
-//! statements and halts signing about the chain (architecture, "Halts"), unless the block was never final by the
+//! statements and halts signing about the chain (oracle.md, "Never twice"), unless the block was never final by the
 //! chain's own rule: a caller that asks for a fast deposit takes that risk.
 //!
 //! The watcher signs nothing and clears no halt. [`verdict`] decides what an answer means; a missing answer means

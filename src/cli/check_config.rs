@@ -82,8 +82,8 @@ async fn compared(trading: &Trading, chains: &Chains) -> Vec<String> {
 }
 
 async fn mismatches(network: &Network, opened: &Opened) -> Result<Vec<String>, String> {
-    let trading_providers = (opened.trading_providers.clone(), opened.required);
-    let providers = chain::providers(network, &opened.chain, trading_providers);
+    let trading_providers = opened.trading_providers.clone();
+    let providers = chain::providers(network, &opened.chain, trading_providers, opened.required);
     let providers = providers.map_err(|error| error.to_string())?;
     let chain = TradingChain::traded(network, opened.chain.clone(), providers);
     let chain = chain.map_err(|error| error.to_string())?;

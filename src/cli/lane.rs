@@ -2,39 +2,18 @@
 
 use std::path::Path;
 
-use clap::Subcommand;
-
 use super::asked;
 use crate::admin::{
     Answer, Question,
     lanes::{self, Healed, Row},
 };
 
-#[derive(Debug, Subcommand)]
-pub enum Lane {
-    /// The account on every network, or on one: its open transactions, and what it holds that none of them has.
-    Show { network: Option<String> },
-    /// Use up what the chain of a network waits for and no transaction has, and believe the count that its
-    /// providers agree on.
-    Heal { network: String },
-}
-
-impl Lane {
-    /// What the daemon that runs with `data_dir` says to it.
-    pub async fn answer(&self, data_dir: &Path) -> anyhow::Result<String> {
-        let question = match self {
-            Self::Show { network } => lanes::Question::Show {
-                network: network.clone(),
-            },
-            Self::Heal { network } => lanes::Question::Heal {
-                network: network.clone(),
-            },
-        };
-        match asked(data_dir, &Question::Lanes(question)).await? {
-            Answer::Lanes(lanes::Answer::Shown { accounts }) => Ok(shown(&accounts)),
-            Answer::Lanes(lanes::Answer::Healed { accounts }) => Ok(healed(&accounts)),
-            other => Err(super::unexpected(&other)),
-        }
+/// What the daemon that runs with `data_dir` says to `question`.
+pub async fn answer(question: lanes::Question, data_dir: &Path) -> anyhow::Result<String> {
+    match asked(data_dir, &Question::Lanes(question)).await? {
+        Answer::Lanes(lanes::Answer::Shown { accounts }) => Ok(shown(&accounts)),
+        Answer::Lanes(lanes::Answer::Healed { accounts }) => Ok(healed(&accounts)),
+        other => Err(super::unexpected(&other)),
     }
 }
 
@@ -81,4 +60,40 @@ fn healed(accounts: &[Healed]) -> String {
         ),
     };
     accounts.iter().map(text).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::lanes::Question;
+    use crate::cli::{Arguments, Command};
+
+    #[test]
+    fn each_question_has_its_words() {
+        let asked = |line: &str| match Arguments::try_parse_from(line.split(' ')).ok()?.command? {
+            Command::Lane(question) => Some(question),
+            _ => None,
+        };
+        let of = |name: &str| Some(name.to_owned());
+        let questions = [
+            ("show", Question::Show { network: None }),
+            (
+                "show base",
+                Question::Show {
+                    network: of("base"),
+                },
+            ),
+            (
+                "heal base",
+                Question::Heal {
+                    network: "base".into(),
+                },
+            ),
+        ];
+        for (line, question) in questions {
+            assert_eq!(asked(&format!("intentd lane {line}")), Some(question));
+        }
+        assert_eq!(asked("intentd lane heal"), None);
+    }
 }

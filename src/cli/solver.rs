@@ -2,9 +2,6 @@
 
 use std::path::Path;
 
-use alloy::primitives::B256;
-use clap::Subcommand;
-
 use super::{asked, lines};
 use crate::{
     admin::{
@@ -18,55 +15,11 @@ use crate::{
     },
 };
 
-#[derive(Debug, Subcommand)]
-pub enum Solver {
-    /// Whether it is paused, and what the last reconciliation found.
-    Status,
-    /// Begin no more fills: quotes are refused, refunds go on, what was begun is finished.
-    Pause {
-        /// Stands in `status` and in the log.
-        #[arg(default_value = "paused by the operator")]
-        why: String,
-    },
-    /// Fill again.
-    Resume,
-    /// Deposits that are neither filled nor given back, with why.
-    Parked {
-        /// Dust and unknown tokens, too.
-        #[arg(long)]
-        all: bool,
-    },
-    /// Decide about a parked deposit (its onchain id) anew, and give it back if that can be attested.
-    Release { deposit: B256 },
-    /// A parked deposit was dealt with: list it no longer.
-    Dismiss { deposit: B256 },
-    /// Payments that the hub has not made good yet, with why.
-    Unsettled,
-    /// Ask the oracle about the payment of a deposit (its onchain id) at once.
-    Retry { deposit: B256 },
-    /// Ask about the payment of a deposit no longer: it is lost.
-    WriteOff { deposit: B256 },
-}
-
-impl Solver {
-    /// What the daemon that runs with `data_dir` says to it.
-    pub async fn answer(self, data_dir: &Path) -> anyhow::Result<String> {
-        let question = match self {
-            Self::Status => Question::Standing {},
-            Self::Pause { why } => Question::Pause { why },
-            Self::Resume => Question::Resume {},
-            Self::Parked { all } => Question::Parked { all },
-            Self::Release { deposit } => Question::Release { deposit },
-            Self::Dismiss { deposit } => Question::Dismiss { deposit },
-            Self::Unsettled => Question::Unsettled {},
-            Self::Retry { deposit } => Question::Retry { deposit },
-            Self::WriteOff { deposit } => Question::WriteOff { deposit },
-        };
-        let question = admin::Question::Solver(question);
-        match asked(data_dir, &question).await? {
-            admin::Answer::Solver(answer) => Ok(text(&answer)),
-            other => Err(super::unexpected(&other)),
-        }
+/// What the daemon that runs with `data_dir` says to `question`.
+pub async fn answer(question: Question, data_dir: &Path) -> anyhow::Result<String> {
+    match asked(data_dir, &admin::Question::Solver(question)).await? {
+        admin::Answer::Solver(answer) => Ok(text(&answer)),
+        other => Err(super::unexpected(&other)),
     }
 }
 
@@ -146,4 +99,55 @@ fn open(open: &Unsettled) -> String {
         "{deposit}  {purpose} {transaction}  since {}  {at} {how} after {tries} tries: {why}  request {request}",
         format::iso(open.since)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy::primitives::B256;
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Arguments, Command};
+
+    fn asked(line: &str) -> Option<Question> {
+        let line = format!("intentd solver {line}");
+        match Arguments::try_parse_from(line.split(' ')).ok()?.command? {
+            Command::Solver(question) => Some(question),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn each_question_has_its_words() {
+        let deposit = B256::repeat_byte(7);
+        let pause = |why: &str| Question::Pause { why: why.into() };
+        let questions = [
+            ("status".into(), Question::Standing {}),
+            ("pause".into(), pause("paused by the operator")),
+            ("pause funds".into(), pause("funds")),
+            ("resume".into(), Question::Resume {}),
+            ("parked".into(), Question::Parked { all: false }),
+            ("parked --all".into(), Question::Parked { all: true }),
+            (format!("release {deposit}"), Question::Release { deposit }),
+            (format!("dismiss {deposit}"), Question::Dismiss { deposit }),
+            ("unsettled".into(), Question::Unsettled {}),
+            (format!("retry {deposit}"), Question::Retry { deposit }),
+            (
+                format!("write-off {deposit}"),
+                Question::WriteOff { deposit },
+            ),
+        ];
+        for (line, question) in questions {
+            assert_eq!(asked(&line), Some(question), "{line}");
+        }
+        for line in [
+            "standing",
+            "pause it now",
+            "parked all",
+            "release",
+            "retry 7",
+        ] {
+            assert_eq!(asked(line), None, "{line}");
+        }
+    }
 }

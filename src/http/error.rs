@@ -194,7 +194,7 @@ impl ApiError {
             Err(_) => Response::raw(StatusCode::INTERNAL_SERVER_ERROR, Default::default()),
         };
         if matches!(self, Self::UpgradeRequired) {
-            response = response.with("upgrade", HeaderValue::from_static("websocket"));
+            response = response.saying("upgrade", "websocket");
         }
         if let Self::WrongMethod { allowed, .. } = &self
             && let Ok(allowed) = HeaderValue::from_str(allowed)

@@ -174,13 +174,9 @@ fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operat
     }
     let mut responses =
         ResponsesBuilder::new().response("200", answer("The answer", docs.answer, schemas));
-    for error in errors.described {
-        if gated || !error.gated {
-            let answer = answer(error.meaning, error.shape, schemas);
-            responses = responses.response(error.status, answer);
-        }
-    }
-    for other in docs.also {
+    let errors = errors.described.iter();
+    let errors = errors.filter(|error| gated || !error.gated);
+    for other in errors.chain(docs.also) {
         let answer = answer(other.meaning, other.shape, schemas);
         responses = responses.response(other.status, answer);
     }

@@ -128,11 +128,8 @@ pub fn documented(router: Router, about: About, errors: Errors) -> Result<Router
 fn html(status: StatusCode, body: Bytes) -> Response {
     Response::of(status, HTML, body)
         .with("content-security-policy", POLICY)
-        .with(
-            "x-content-type-options",
-            HeaderValue::from_static("nosniff"),
-        )
-        .with("referrer-policy", HeaderValue::from_static("no-referrer"))
+        .saying("x-content-type-options", "nosniff")
+        .saying("referrer-policy", "no-referrer")
 }
 
 /// A page without scripts. `title` is text, `body` is HTML.
@@ -231,11 +228,8 @@ fn described(documentation: &Documentation) -> Response {
 
 fn script(body: Bytes) -> Response {
     Response::of(StatusCode::OK, SCRIPT, body)
-        .with(
-            "x-content-type-options",
-            HeaderValue::from_static("nosniff"),
-        )
-        .with("cache-control", HeaderValue::from_static("max-age=3600"))
+        .saying("x-content-type-options", "nosniff")
+        .saying("cache-control", "max-age=3600")
 }
 
 /// Scalar's bundle (4.9 MB), decompressed once.

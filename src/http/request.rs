@@ -71,10 +71,23 @@ impl Request {
             .map(|(_, value)| value.as_str())
     }
 
+    /// The label of the caller's key.
+    pub fn label(&self) -> Option<&str> {
+        self.key.as_ref().map(KeyLabel::as_str)
+    }
+
     /// The query as `T`; a 400 names the parameter and what was expected. Unknown parameters are ignored.
     pub fn query<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
-        let query = self.target.split_once('?').map_or("", |(_, query)| query);
-        parse::query(query)
+        parse::query(self.query_text())
+    }
+
+    /// The name and value of each parameter of the query, decoded.
+    pub fn parameters(&self) -> impl Iterator<Item = (String, String)> {
+        url::form_urlencoded::parse(self.query_text().as_bytes()).into_owned()
+    }
+
+    fn query_text(&self) -> &str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
     }
 
     /// The text of a header; `None` unless it is visible ASCII.
@@ -160,6 +173,12 @@ impl Response {
     pub fn with(mut self, name: &'static str, value: HeaderValue) -> Self {
         self.headers.insert(HeaderName::from_static(name), value);
         self
+    }
+
+    /// [`Self::with`] a text of this program.
+    #[must_use]
+    pub fn saying(self, name: &'static str, text: &'static str) -> Self {
+        self.with(name, HeaderValue::from_static(text))
     }
 
     /// Sets a header to a number.

@@ -91,6 +91,11 @@ impl Query {
     pub const fn of<T: IntoParams>() -> Self {
         Self(|| T::into_params(|| Some(ParameterIn::Query)))
     }
+
+    /// These parameters.
+    pub const fn by(parameters: fn() -> Vec<Parameter>) -> Self {
+        Self(parameters)
+    }
 }
 
 /// Named schemas as utoipa collects them.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{IndexError, Wakeup, troubles::Troubles};
 use crate::store::{
-    Batch, Expect, Outcome,
+    Batch,
     requests::Requests,
     rows::cursor::{self, Cursor},
 };
@@ -94,13 +94,12 @@ impl AdminHandle {
             again: cursor.again.below(to.saturating_add(1)),
         };
         let key = cursor::key(network);
-        let batch = Batch::new()
-            .expect(key.clone(), Expect::Equals(bytes))
-            .put(key, back.encode().map_err(IndexError::from)?);
+        let back = back.encode().map_err(IndexError::from)?;
+        let batch = Batch::new().swap(key, Some(bytes), back);
         let done = self.requests.store().commit(batch).await;
-        let Outcome::Applied { .. } = done.map_err(IndexError::from)? else {
+        if !done.map_err(IndexError::from)?.is_applied() {
             return Err(AdminError::Moved);
-        };
+        }
         tracing::warn!(network, height, to, "the operator has blocks read again");
         wakeup.wake();
         Ok(height)

@@ -27,7 +27,7 @@ pub mod tx_details;
 use tokio::sync::Notify;
 use vm::ReadError;
 
-use crate::store::{StoreError, requests::RequestsError, rows::RowError};
+use crate::store::{StoreError, by_way_of, requests::RequestsError, rows::RowError};
 
 /// Why the index did not come further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,17 +53,7 @@ pub enum IndexError {
     Fenced,
 }
 
-impl From<StoreError> for IndexError {
-    fn from(error: StoreError) -> Self {
-        Self::Requests(error.into())
-    }
-}
-
-impl From<RowError> for IndexError {
-    fn from(error: RowError) -> Self {
-        Self::Requests(error.into())
-    }
-}
+by_way_of!(IndexError, RequestsError: StoreError, RowError);
 
 /// Wakes a worker that waits for a network. It carries nothing.
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ use crate::{
         requests::{Requests, RequestsError, unless_forgotten},
         rows::{
             deposit_tx, open,
-            parked::{self, Parked},
+            parked::{self, Parked, Reasons},
             transaction::{self, Outcome, Tracked},
         },
     },
@@ -209,8 +209,10 @@ impl Recorder {
 /// The list's row of a deposit for which there was no room.
 fn left_out(request: &Request, deposit: &Deposit, now: u64) -> Parked {
     let minor = apply::is_small(request, deposit);
-    let reason = mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend);
-    let reasons = (reason, RefundFailReason::ManualRefundRequired);
+    let reasons = Reasons {
+        fill: mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend),
+        refund: RefundFailReason::ManualRefundRequired,
+    };
     Parked::new(deposit, reasons, LEFT_OUT, minor, now)
 }
 

@@ -3,7 +3,6 @@
 //! depositor or sender whose request it is. What the caller says of a transaction changes nothing; it only makes the
 //! search last longer.
 
-mod error;
 mod lately;
 mod look;
 mod rounds;
@@ -21,16 +20,18 @@ use std::{
 use serde::Deserialize;
 use vm::{B256, Chain, CodecError, TxRef};
 
-pub use self::error::SubmittedError;
 use self::lately::Lately;
-use super::{Wakeup, apply, recorder::Recorder};
+use super::{IndexError, Wakeup, apply, recorder::Recorder};
 use crate::{
     market::Market,
     request::{Execution, Request, fact::Facts},
     store::{
-        Batch,
-        requests::Requests,
-        rows::transaction::{self, Outcome, Tracked},
+        Batch, StoreError, by_way_of,
+        requests::{Requests, RequestsError},
+        rows::{
+            RowError,
+            transaction::{self, Outcome, Tracked},
+        },
     },
 };
 
@@ -70,6 +71,37 @@ pub struct Known {
     /// The first request that it belongs to, with its facts.
     pub request: Option<(Request, Facts)>,
 }
+
+/// Why a transaction is not looked for; each with its HTTP status.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubmittedError {
+    /// 400.
+    #[error("unknown chain {0}")]
+    UnknownChain(String),
+    /// 400.
+    #[error("{0}")]
+    BadHash(String),
+    /// 400.
+    #[error("{0}")]
+    BadTransaction(String),
+    /// 404.
+    #[error("unknown request {0}")]
+    UnknownRequest(B256),
+    /// 404: a network on which only transactions in blocks count does not have it.
+    #[error("transaction {0} is not in a block")]
+    NotIncluded(String),
+    /// 404.
+    #[error("unknown transaction {0}")]
+    UnknownTransaction(String),
+    /// 503: too many transactions are looked for already.
+    #[error("too many transactions are being looked for")]
+    Busy,
+    /// 503.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+by_way_of!(SubmittedError, IndexError: StoreError, RowError, RequestsError);
 
 /// Takes submitted transactions, looks for them, and says what is known of them.
 pub struct Transactions {
@@ -158,16 +190,11 @@ impl Transactions {
             Some(number) => vec![self.network(number)?],
             None => self.all().collect(),
         };
-        let parsed = networks
-            .into_iter()
-            .map(|(name, network)| Ok((name, parse(network, text)?)));
-        let parsed: Vec<Result<(&str, TxRef), SubmittedError>> = parsed.collect();
-        let mut refused = None;
-        let mut readable = false;
-        for one in parsed {
-            match one {
+        let (mut refused, mut readable) = (None, false);
+        for (name, network) in networks {
+            match parse(network, text) {
                 Err(error) => refused = Some(error),
-                Ok((name, transaction)) => {
+                Ok(transaction) => {
                     readable = true;
                     if let Some(known) = self.known(name, &transaction).await? {
                         return Ok(known);
@@ -220,16 +247,10 @@ impl Transactions {
     }
 
     async fn known(&self, network: &str, tx: &TxRef) -> Result<Option<Known>, SubmittedError> {
-        let store = self.recorder.requests.store();
-        let mut found = store
-            .read(&transaction::settled(network, &tx.bytes))
-            .await?;
-        if found.is_none() {
-            found = store
-                .read(&transaction::watched(network, &tx.bytes))
-                .await?;
-        }
-        let Some(bytes) = found else {
+        // A row that is settled between two reads is found: what is watched is read first.
+        let keys = [transaction::watched, transaction::settled].map(|key| key(network, &tx.bytes));
+        let found = self.recorder.requests.store().read_all(&keys).await?;
+        let Some(bytes) = found.into_iter().rev().flatten().next() else {
             return Ok(None);
         };
         let tracked = Tracked::decode(&bytes)?;

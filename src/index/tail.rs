@@ -41,7 +41,7 @@ use super::{
 use crate::{
     market::Network,
     store::{
-        Batch, Expect, Outcome,
+        Batch, Expect,
         lease::Held,
         requests::Requests,
         rows::{
@@ -372,10 +372,8 @@ impl Tail {
         let held = self.held.as_ref().ok_or(IndexError::Fenced)?;
         let batch = held.with(with).expect(key.clone(), before);
         let batch = batch.put(key, cursor.encode()?);
-        match self.recorder.requests.store().commit(batch).await? {
-            Outcome::Applied { .. } => Ok(()),
-            Outcome::Refused { .. } => Err(IndexError::Moved),
-        }
+        let moved = self.recorder.requests.store().commit(batch).await?;
+        moved.is_applied().then_some(()).ok_or(IndexError::Moved)
     }
 }
 

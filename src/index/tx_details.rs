@@ -25,7 +25,7 @@ use crate::{
     price::PriceSource,
     request::tx_details::{TxDetails, Worth, included},
     store::{
-        Batch, Expect, Key, Outcome,
+        Batch, Key,
         requests::Requests,
         rows::tx_details::{self, Row},
     },
@@ -191,7 +191,7 @@ impl Observer {
         let found = placed.find(|one| {
             one.network == row.network
                 && one.block == row.wanted.block
-                && one.transaction.to_lowercase() == row.transaction
+                && tx_details::spelled(one.transaction) == row.transaction
         });
         let Some(found) = found else {
             return Ok(Look::Moved);
@@ -249,9 +249,7 @@ impl Observer {
         round: &mut Round,
     ) -> Result<(), IndexError> {
         let key = row.key();
-        let batch = Batch::new()
-            .expect(key.clone(), Expect::Equals(row.value()?))
-            .delete(key);
+        let batch = Batch::new().remove(key, row.value()?);
         let (batch, count, verdict) = match look {
             Look::Seen(seen) => {
                 let key = tx_details::seen(&row.network, &row.transaction);
@@ -273,7 +271,7 @@ impl Observer {
                 }
             },
         };
-        if let Outcome::Applied { .. } = self.requests.store().commit(batch).await? {
+        if self.requests.store().commit(batch).await?.is_applied() {
             *count += 1;
             let chain = self.network.clone();
             metrics::counter!("intentd_index_witnesses_total", "chain" => chain, "verdict" => verdict)

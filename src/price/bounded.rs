@@ -1,4 +1,4 @@
-//! Several answers to one question. Pure.
+//! One price from the answers of several feeds: how far they may be apart, and the worst of them. Pure.
 
 use alloy::primitives::U256;
 

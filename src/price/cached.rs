@@ -1,4 +1,4 @@
-//! A feed that is asked once for many questions.
+//! A feed whose answers are shared for seconds, so that many questions make one request.
 
 use std::{
     collections::VecDeque,

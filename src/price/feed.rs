@@ -1,4 +1,4 @@
-//! One place that tells one price.
+//! A feed: where prices of one currency come from; and the checks of one answer (too old, from the future).
 
 use alloy::primitives::U256;
 use async_trait::async_trait;

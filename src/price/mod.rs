@@ -1,5 +1,5 @@
-//! What currencies are worth. Prices are integers with 18 decimals; there is no price rather than an
-//! old or a doubtful one.
+//! What currencies are worth. Prices are integers with 18 decimals. Where a price would be old or
+//! doubtful, there is none.
 
 mod bounded;
 mod cached;

@@ -1,4 +1,4 @@
-//! A price by decree.
+//! A price that the market file states.
 
 use alloy::primitives::{U256, utils::parse_units};
 use async_trait::async_trait;

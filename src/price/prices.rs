@@ -1,4 +1,4 @@
-//! The feeds of a market, put together.
+//! The prices of a market's currencies, each from all of its feeds.
 
 use std::collections::HashMap;
 

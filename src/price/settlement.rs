@@ -132,36 +132,22 @@ mod tests {
     use serde_json::json;
     use vm::{
         ReadError,
-        trade::{Broadcast, Fate, FeeRate},
+        testing::{Says, Script},
+        trade::FeeRate,
     };
 
     use super::*;
     use crate::price::Price;
 
-    /// What a unit of work costs.
-    struct Rate(u128);
-
-    #[async_trait]
-    impl Writer for Rate {
-        async fn rate(&self) -> Result<FeeRate, ReadError> {
-            let rate = FeeRate {
-                base: self.0,
-                priority: 0,
-            };
-            (self.0 > 0).then_some(rate).ok_or_else(silent)
-        }
-
-        async fn broadcast(&self, _: &Bytes) -> Result<Broadcast, ReadError> {
-            Err(silent())
-        }
-
-        async fn fate(&self, _: &Bytes) -> Result<Fate, ReadError> {
-            Err(silent())
-        }
-    }
-
-    fn silent() -> ReadError {
-        ReadError::Unavailable("silent".into())
+    /// Says what a unit of work costs; nothing where that is 0.
+    fn writer(base: u128) -> Arc<dyn Writer> {
+        let rate = FeeRate { base, priority: 0 };
+        let script = Script::saying(Says {
+            rate,
+            ..Says::default()
+        });
+        script.fail((base == 0).then(|| ReadError::Unavailable("silent".into())));
+        script
     }
 
     /// What every byte costs.
@@ -187,7 +173,7 @@ mod tests {
     async fn settlement_costs_its_work_and_what_its_chain_takes_for_bytes() {
         let native = json!({"address": "0x", "symbol": "ETH", "name": "Ether", "decimals": 18, "group": "eth"});
         let mut chain = OnChain {
-            writers: vec![Arc::new(Rate(7))],
+            writers: vec![writer(7)],
             bytes: Arc::new(Bytewise(Some(0))),
             native: serde_json::from_value(native).unwrap(),
             prices: Arc::new(Unasked),
@@ -203,7 +189,7 @@ mod tests {
         chain.bytes = Arc::new(Bytewise(None));
         assert_eq!(chain.cost(100 + 2 * FRESH).await, Ok(both));
         chain.bytes = Arc::new(Bytewise(Some(0)));
-        chain.writers = vec![Arc::new(Rate(0))];
+        chain.writers = vec![writer(0)];
         assert_eq!(chain.cost(100 + 2 * FRESH).await, Ok(both));
         assert!(chain.cost(100 + FRESH + LINGER).await.is_err());
     }

@@ -30,7 +30,7 @@ pub struct Answer {
 #[schema(as = MultiQuote)]
 pub struct MultiAnswer {
     /// The steps of one order after another, `requestId` says which; those of orders that the user carries out alone
-    /// come last. They are taken in this order, since an allowance is used up by the deposit behind it. No deposit
+    /// come last. They are taken in this order, since an approval is used up by the deposit behind it. No deposit
     /// needs the fill of the one before; what is deposited after its order's `validUntil` is priced anew.
     pub steps: Vec<Step>,
     /// Sums. What is of another currency than the first order's counts in that one's, by the prices of the quotes;

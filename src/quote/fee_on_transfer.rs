@@ -64,10 +64,7 @@ pub async fn check(context: &Context, priced: &Priced<'_>) -> Result<(), Refused
 
 async fn judged(context: &Context, trial: &Trial<'_>, now: u64) -> Result<(), Refused> {
     let side = trial.side;
-    let token = (
-        side.network.name.clone(),
-        side.address.text().to_lowercase(),
-    );
+    let token = (side.network.name.clone(), side.address.clone());
     let verdicts = &context.verdicts;
     let free = match verdicts.of(&token, trial.caller, trial.needed, now) {
         Some(known) => known,

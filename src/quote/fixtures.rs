@@ -4,7 +4,6 @@ mod chain;
 mod exchange;
 mod market;
 pub mod other;
-mod peer;
 mod steps;
 mod world;
 
@@ -175,34 +174,6 @@ impl Fixture {
         }
     }
 
-    /// The first provider is the one that is asked alone.
-    fn nodes(&self) -> Vec<TradingProvider> {
-        let honest = TradingProvider {
-            scanner: Arc::new(self.clone()),
-            accounts: Arc::new(self.clone()),
-            writer: Arc::new(self.clone()),
-            simulator: Some(Arc::new(self.clone())),
-            contracts: Some(Arc::new(self.clone())),
-            inspector: Arc::new(vm::testing::Unseen),
-        };
-        let first = match self.with(|world| world.lies) {
-            true => TradingProvider {
-                contracts: Some(Arc::new(peer::Liar(self.clone()))),
-                ..honest.clone()
-            },
-            false => honest.clone(),
-        };
-        let mut nodes = vec![first];
-        if self.with(|world| world.others.is_some()) {
-            let peer = TradingProvider {
-                writer: Arc::new(peer::Peer(self.clone())),
-                ..honest
-            };
-            nodes.extend([peer.clone(), peer]);
-        }
-        nodes
-    }
-
     fn providers(&self, name: &str, nodes: Vec<TradingProvider>) -> Providers {
         if self.family(name).name == other::family().name {
             return other::providers(self, name);
@@ -213,8 +184,7 @@ impl Fixture {
             limits["dataFees"] = json!(DATA_FEES);
         }
         let context = ProvidersContext {
-            family: family(),
-            name: name.into(),
+            spec: spec(name, family()).unwrap(),
             number: if name == "origin" { 31_001 } else { 31_002 },
             required: 1 + nodes.len() / 2,
             limits: limits.as_object().cloned(),
@@ -230,7 +200,6 @@ impl Fixture {
             let chain = PricingChain {
                 spec,
                 providers: self.providers(name, nodes.clone()),
-                singly: nodes[..1].to_vec(),
                 account: solver,
             };
             (name.to_owned(), chain)

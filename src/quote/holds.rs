@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use alloy::primitives::U256;
+use vm::Address;
 
 use super::route::Route;
 
@@ -15,8 +16,8 @@ const ALL_KEYS: u64 = 2;
 /// Holds of one key: beyond that nothing more is held for it.
 const MOST: usize = 256;
 
-/// A network's name and a currency's address.
-pub type Stock = (String, String);
+/// A network's name and a currency.
+pub type Stock = (String, Address);
 
 /// What is held of each stock.
 #[derive(Debug, Default)]
@@ -90,10 +91,7 @@ fn sum<'a>(holds: impl Iterator<Item = &'a Hold>) -> U256 {
 /// What the solver gives, as it is held.
 pub fn stock(route: &Route<'_>) -> Stock {
     let given = &route.given;
-    (
-        given.network.name.clone(),
-        given.address.text().to_lowercase(),
-    )
+    (given.network.name.clone(), given.address.clone())
 }
 
 #[cfg(test)]
@@ -101,7 +99,11 @@ mod tests {
     use super::*;
 
     fn stock() -> Stock {
-        ("base".into(), "0x".into())
+        of("0x", 0)
+    }
+
+    fn of(text: &str, byte: u8) -> Stock {
+        ("base".into(), Address::from_parts(text, vec![byte]))
     }
 
     fn n(number: u64) -> U256 {
@@ -129,8 +131,10 @@ mod tests {
         assert!(hold("b", 100) && hold("c", 100) && hold("d", 100) && hold("e", 100));
         assert!(!hold("f", 1), "half of it is held");
         assert_eq!(holds.held(&stock(), 60), n(500));
-        let other = ("base".to_owned(), "0x1".to_owned());
-        assert_eq!(holds.held(&other, 60), n(0));
+        assert_eq!(holds.held(&of("0x1", 1), 60), n(0));
+        // However it is spelled: only its family knows what is one currency.
+        assert_eq!(holds.held(&of("0X", 0), 60), n(500));
+        assert_eq!(holds.held(&of("0x", 1), 60), n(0));
     }
 
     #[test]

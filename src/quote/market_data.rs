@@ -70,7 +70,7 @@ pub struct Deal {
 
 /// What a unit of work costs on a chain now, by agreement of providers.
 pub async fn rate(chain: &PricingChain) -> Result<FeeRate, Refused> {
-    Ok(chain.providers.fees.recent_rate().await?)
+    Ok(chain.providers.failover.recent_rate().await?)
 }
 
 /// The price of what is given in a deal that its user may decline until the deposit is final: it has room for what
@@ -210,7 +210,8 @@ impl Reading<'_, '_> {
         let ask = |provider: TradingProvider| async move {
             provider.accounts.balance(owner, &side.address).await
         };
-        self.context.chain(side)?.ask(ask).err_into().await
+        let failover = &self.context.chain(side)?.providers.failover;
+        failover.first(ask).err_into().await
     }
 
     async fn approved(&self) -> Result<U256, Refused> {

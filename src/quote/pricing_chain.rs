@@ -1,12 +1,12 @@
 //! A chain as quotes ask it, and what they ask of the solver.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
 use vm::{
-    Address, ChainSpec, ReadError,
-    trade::{Providers, StepBuilder, TradingProvider},
+    Address, ChainSpec,
+    trade::{Providers, StepBuilder},
 };
 
 use super::code::{Code, Refused};
@@ -17,28 +17,11 @@ pub struct PricingChain {
     pub spec: Arc<ChainSpec>,
     /// All providers, asked together: what a payment costs, and whether it works, is what they agree on.
     pub providers: Providers,
-    /// The same providers in the operator's order, each by itself: for what is shown and moves no money.
-    pub singly: Vec<TradingProvider>,
     /// The solver's account on the chain.
     pub account: Address,
 }
 
 impl PricingChain {
-    /// The answer of the first provider that can be read.
-    pub async fn ask<T, F: Future<Output = Result<T, ReadError>>>(
-        &self,
-        question: impl Fn(TradingProvider) -> F,
-    ) -> Result<T, ReadError> {
-        let mut last = ReadError::Unavailable("no provider for trading".into());
-        for provider in &self.singly {
-            match question(provider.clone()).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
     /// Builds the transactions of the chain's family.
     pub fn steps(&self) -> Result<&'static dyn StepBuilder, Refused> {
         let missing = || lacking(&self.spec, "transactions to sign");

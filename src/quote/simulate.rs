@@ -79,17 +79,22 @@ async fn ready(chain: &PricingChain, spender: &Address, fill: &Fill) -> Result<(
 
 async fn reverted(chain: &PricingChain, draft: &Draft, revert: &Revert) -> Refused {
     let ask = |provider: TradingProvider| async move { provider.scanner.head().await };
-    let head = chain.ask(ask).await.ok();
+    let head = chain.providers.failover.first(ask).await.ok();
     Refused::reverted(draft, revert, head.map(|block| block.number))
 }
 
-/// The calls may use what the caller and the operator allow, besides what a transaction and its payments take.
+/// Code of others may take what the caller and the operator allow, besides what is usual for a transaction and its
+/// payments. Where a fill runs none (it makes no calls, and no account of the chain runs code when it is paid), nothing
+/// is limited: there `usual` is no upper bound, and the operator's limit of a transaction is all that counts.
 pub fn limited(
     providers: &Providers,
     intent: &Intent<'_>,
     amounts: &Amounts,
     work: u64,
 ) -> Result<(), Refused> {
+    if intent.calls.is_empty() && providers.contracts.is_none() {
+        return Ok(());
+    }
     let allowed = fill::usual(providers, intent, Some(amounts));
     let most = providers.limits.calls_work;
     let calls = fill::usual_calls(providers, intent);
@@ -97,13 +102,13 @@ pub fn limited(
     // The code of a recipient counts, too.
     if work > around.saturating_add(most) {
         let what = format!(
-            "txs, recipient: the destination transaction takes {work} gas, their code may take {most}"
+            "txs, recipient: the destination transaction takes {work} units of work, their code may take {most}"
         );
         return Err(Refused::new(Code::DestinationTxFailed, what));
     }
     if intent.calls_work.is_some() && work > allowed {
         let what = format!(
-            "txsGasLimit, gasLimitForDepositSpecifiedTxs: the destination transaction takes {work} gas"
+            "txsGasLimit, gasLimitForDepositSpecifiedTxs: the destination transaction takes {work} units of work"
         );
         return Err(Refused::new(Code::DestinationTxFailed, what));
     }

@@ -16,8 +16,8 @@ const FOLD: u64 = 10;
 /// Verdicts of callers that are kept.
 const MOST_CALLERS: u64 = 4_096;
 
-/// A network's name and a currency's address.
-pub type Token = (String, String);
+/// A network's name and a currency.
+pub type Token = (String, Address);
 
 /// What was found.
 #[derive(Clone, Copy)]

@@ -139,7 +139,7 @@ pub enum State {
         place: Inclusion,
         reason: Option<String>,
     },
-    /// Something else has used what it needs: it will never be included.
+    /// Something else has used what it needs, or its time is over: it will never be included.
     Replaced,
 }
 
@@ -224,6 +224,25 @@ impl Facts {
     pub fn end(&mut self, ending: Ending) {
         self.endings.retain(|known| known.deposit != ending.deposit);
         self.endings.push(ending);
+    }
+
+    /// What the user and the solver sent, the user's first: network, transaction, and how far it has come.
+    pub fn sent(&self) -> impl DoubleEndedIterator<Item = (&str, &str, &State)> {
+        let own = self.own.iter();
+        let own = own.map(|one| (&*one.network, &*one.transaction, &one.state));
+        let attempts = self.attempts.iter();
+        own.chain(attempts.map(|one| (&*one.network, &*one.transaction, &one.state)))
+    }
+
+    /// The transactions of deposits whose blocks are on the chain, and all that was [`Self::sent`]: network,
+    /// transaction, and where it is included.
+    pub fn placed(&self) -> impl Iterator<Item = (&str, &str, Option<&Inclusion>)> {
+        let deposits = self.standing();
+        let deposits = deposits.map(|one| (&*one.network, &*one.transaction, Some(&one.place)));
+        deposits.chain(
+            self.sent()
+                .map(|(network, transaction, state)| (network, transaction, state.place())),
+        )
     }
 
     /// The solver's transactions for `purpose` that may still count.

@@ -1,4 +1,4 @@
-//! What names an account, a currency or a transaction, as it is compared.
+//! The names of accounts, currencies and transactions, in the form in which they are compared.
 
 use alloy::primitives::{Bytes, hex};
 use serde::{Deserialize, Serialize};

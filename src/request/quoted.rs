@@ -1,4 +1,4 @@
-//! What the quote said ([`Request::quoted`]), as those read it who list requests.
+//! What the quote said ([`Request::quoted`]), as the listing shows it.
 
 use alloy::primitives::U256;
 use serde::{Deserialize, Serialize};

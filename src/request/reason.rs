@@ -1,10 +1,12 @@
 //! Why requests end badly: the wire's words (guide: protocol 11.10).
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, VariantArray};
 
 /// Why a request was not filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, VariantArray)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum FailReason {
     DepositReorged,
     DepositChainMismatch,
@@ -30,8 +32,9 @@ pub enum FailReason {
 }
 
 /// Why a request that failed was not refunded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, VariantArray)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum RefundFailReason {
     AmountTooLowToRefund,
     NegativeNewAmountAfterFees,
@@ -42,20 +45,32 @@ pub enum RefundFailReason {
 impl FailReason {
     /// The wire's word.
     pub fn text(self) -> String {
-        text(self)
+        self.to_string()
     }
 }
 
 impl RefundFailReason {
     /// The wire's word.
     pub fn text(self) -> String {
-        text(self)
+        self.to_string()
     }
 }
 
-/// Both are written as one word.
-fn text(reason: impl Serialize) -> String {
-    let written = serde_json::to_value(reason).ok();
-    let word = written.as_ref().and_then(|word| word.as_str());
-    word.unwrap_or_default().to_owned()
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_is_the_same_word_in_texts_and_in_rows() {
+        for reason in FailReason::VARIANTS {
+            assert_eq!(json!(reason), json!(reason.text()));
+        }
+        for reason in RefundFailReason::VARIANTS {
+            assert_eq!(json!(reason), json!(reason.text()));
+        }
+        let low = FailReason::DepositedAmountTooLowToFill.text();
+        assert_eq!(low, "DEPOSITED_AMOUNT_TOO_LOW_TO_FILL");
+    }
 }

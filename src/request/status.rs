@@ -2,6 +2,7 @@
 //! the status API are renderings of this.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 use vm::spelled_alike;
 
 use super::{
@@ -12,7 +13,10 @@ use super::{
 };
 
 /// Where a request stands, in the current API's words. The order is on disk ([`super::summary`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum Status {
     Waiting,
     Depositing,
@@ -33,16 +37,9 @@ pub struct Verdict {
 }
 
 impl Status {
+    /// The wire's word.
     pub fn text(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Depositing => "depositing",
-            Self::Pending => "pending",
-            Self::Submitted => "submitted",
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Refund => "refund",
-        }
+        self.into()
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use super::{
     Operation, Request,
@@ -72,10 +73,14 @@ pub struct Side {
 }
 
 /// `requestType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 pub enum Kind {
     Bridge,
+    #[strum(serialize = "Crosschain Swap")]
     CrosschainSwap,
+    #[strum(serialize = "Same-chain Swap")]
     SameChainSwap,
     Send,
     Wrap,
@@ -84,7 +89,7 @@ pub enum Kind {
 }
 
 /// What a transaction was for the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, VariantArray)]
 pub enum Role {
     Deposit,
     Fill,
@@ -96,27 +101,20 @@ pub enum Role {
 }
 
 impl Role {
-    const ALL: [Self; 5] = [
-        Self::Deposit,
-        Self::Fill,
-        Self::Refund,
-        Self::Failed,
-        Self::Own,
-    ];
-
     pub fn bit(self) -> u8 {
         1 << self as u8
     }
 
     /// Those whose bits are set.
     pub fn of(bits: u8) -> Vec<Self> {
-        let set = |role: &Self| role.bit() & bits != 0;
-        Self::ALL.into_iter().filter(set).collect()
+        let all = Self::VARIANTS.iter().copied();
+        all.filter(|role| role.bit() & bits != 0).collect()
     }
 }
 
 /// `features`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Feature {
     GaslessExecution = 1,
     GaslessSwap = 2,
@@ -128,26 +126,9 @@ pub enum Feature {
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
-        Self::Bridge,
-        Self::CrosschainSwap,
-        Self::SameChainSwap,
-        Self::Send,
-        Self::Wrap,
-        Self::Unwrap,
-        Self::Call,
-    ];
-
+    /// The wire's word.
     pub fn text(self) -> &'static str {
-        match self {
-            Self::Bridge => "Bridge",
-            Self::CrosschainSwap => "Crosschain Swap",
-            Self::SameChainSwap => "Same-chain Swap",
-            Self::Send => "Send",
-            Self::Wrap => "Wrap",
-            Self::Unwrap => "Unwrap",
-            Self::Call => "Call",
-        }
+        self.into()
     }
 
     /// What `request` with its quote is; calls are what it is about wherever there are any.
@@ -168,26 +149,9 @@ impl Kind {
 }
 
 impl Feature {
-    pub const ALL: [Self; 7] = [
-        Self::GaslessExecution,
-        Self::GaslessSwap,
-        Self::FastFill,
-        Self::GasTopUp,
-        Self::FixedRate,
-        Self::AppFees,
-        Self::DepositAddress,
-    ];
-
+    /// The wire's word.
     pub fn text(self) -> &'static str {
-        match self {
-            Self::GaslessExecution => "gasless_execution",
-            Self::GaslessSwap => "gasless_swap",
-            Self::FastFill => "fast_fill",
-            Self::GasTopUp => "gas_top_up",
-            Self::FixedRate => "fixed_rate",
-            Self::AppFees => "app_fees",
-            Self::DepositAddress => "deposit_address",
-        }
+        self.into()
     }
 
     pub fn bit(self) -> u8 {
@@ -270,17 +234,9 @@ impl Summary {
 }
 
 fn blocks(request: &Request, facts: &Facts) -> (Vec<u64>, Vec<u64>) {
-    let deposits = facts.standing();
-    let deposits = deposits.map(|one| (&one.network, Some(&one.place)));
-    let own = facts
-        .own
-        .iter()
-        .map(|one| (&one.network, one.state.place()));
-    let attempts = facts.attempts.iter();
-    let attempts = attempts.map(|one| (&one.network, one.state.place()));
     let (mut origin, mut destination) = (BTreeSet::new(), BTreeSet::new());
-    for (network, place) in deposits.chain(own).chain(attempts) {
-        let there = *network != request.origin.network && *network == request.destination.network;
+    for (network, _, place) in facts.placed() {
+        let there = network != request.origin.network && network == request.destination.network;
         let blocks = if there { &mut destination } else { &mut origin };
         blocks.extend(place.map(|place| place.number));
     }
@@ -323,7 +279,7 @@ pub fn transactions(facts: &Facts) -> Vec<(Role, Name)> {
 }
 
 fn first(all: Vec<(Role, Name)>) -> Vec<(Role, Name)> {
-    let mut counts = [0; Role::ALL.len()];
+    let mut counts = [0; Role::VARIANTS.len()];
     let few = |(role, _): &(Role, Name)| {
         counts[*role as usize] += 1;
         counts[*role as usize] <= LISTED

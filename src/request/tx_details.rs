@@ -9,7 +9,7 @@ use vm::spelled_alike;
 
 use super::{
     Request,
-    fact::{Deposit, Facts, Inclusion, Standing},
+    fact::{Deposit, Facts, Inclusion},
     mismatch::mismatch,
 };
 use crate::format;
@@ -137,15 +137,7 @@ pub struct Included<'a> {
 /// The transactions of `facts` that are in blocks, whatever came of them: deposits, the user's own,
 /// the solver's. One with several deposits comes several times.
 pub fn included(facts: &Facts) -> impl Iterator<Item = Included<'_>> {
-    let standing = |one: &&super::fact::Deposit| one.standing != Standing::Reorged;
-    let deposits = facts.deposits.iter().filter(standing);
-    let deposits = deposits.map(|one| (&one.network, &one.transaction, Some(&one.place)));
-    let own = facts.own.iter();
-    let own = own.map(|one| (&one.network, &one.transaction, one.state.place()));
-    let attempts = facts.attempts.iter();
-    let attempts = attempts.map(|one| (&one.network, &one.transaction, one.state.place()));
-    let all = deposits.chain(own).chain(attempts);
-    all.filter_map(|(network, transaction, place)| {
+    facts.placed().filter_map(|(network, transaction, place)| {
         Some(Included {
             network,
             transaction,
@@ -195,7 +187,7 @@ pub fn news<'a>(before: &Facts, after: &'a Facts) -> Vec<Included<'a>> {
 mod tests {
     use super::*;
     use crate::request::{
-        fact::{Purpose, State},
+        fact::{Purpose, Standing, State},
         fixtures::{attempt, deposit, place, sent},
     };
 

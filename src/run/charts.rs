@@ -11,14 +11,15 @@ use crate::{
     chart::{Sampler, Trends},
 };
 
-/// Opens the state of the chart routes and adds its background tasks to `tasks`. `client` asks HTTP services for prices
-/// and follows no redirects.
+/// Opens the state of the chart routes, with its background tasks. `client` asks HTTP services for prices and follows
+/// no redirects.
 pub fn open(
     trading: &Trading,
     chains: &Chains,
-    (state, client): (&Arc<State>, &reqwest::Client),
-    (tasks, shutdown): (&mut Vec<Task>, &CancellationToken),
-) -> anyhow::Result<Arc<charts::State>> {
+    state: &Arc<State>,
+    client: &reqwest::Client,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<(Arc<charts::State>, [Task; 2])> {
     let head_calls = |name: &str| {
         let opened = chains.get(name)?.chain.as_ref().ok();
         opened.map(Opened::head_calls)
@@ -26,9 +27,11 @@ pub fn open(
     let prices = Arc::new(pricing::feeds(trading, head_calls, client)?);
     let sampler = Sampler::new(state.market.clone(), prices, &state.requests);
     let sampling = sampler.run(state.clock, shutdown.clone());
-    tasks.push(("prices over time".into(), Box::pin(sampling)));
     let trends = Arc::new(Trends::new(state.market.clone(), &state.requests));
     let following = trends.clone().run(state.clock, shutdown.clone());
-    tasks.push(("trends".into(), Box::pin(following)));
-    Ok(Arc::new(charts::State::over(state, trends)))
+    let tasks: [Task; 2] = [
+        ("prices over time".into(), Box::pin(sampling)),
+        ("trends".into(), Box::pin(following)),
+    ];
+    Ok((Arc::new(charts::State::over(state, trends)), tasks))
 }

@@ -136,7 +136,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         exposure,
         patience: trading.patience(),
         gap_limit: trading.gap_limit,
-        breaker: Mutex::new(Breaker::of(&trading.market)),
+        breaker: Mutex::new(context.breaker()),
         reconciliation: watch::Sender::new(None),
     });
     let transactions = Arc::new(context.transactions());
@@ -192,6 +192,15 @@ impl EngineContext<'_> {
             contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
             exposure: exposure.clone(),
         })))
+    }
+
+    fn breaker(&self) -> Breaker {
+        let networks = self.networks.iter();
+        let families = networks.map(|network| {
+            let family = network.opened.chain.spec.family;
+            (network.name().to_owned(), family)
+        });
+        Breaker::of(&self.trading.market, families.collect())
     }
 
     fn transactions(&self) -> Transactions {

@@ -29,6 +29,7 @@ use crate::{
         chain::TradingChain,
         exposure,
         late::{Burden, Repriced, Repricing, Unpriced},
+        stake::RiskyFill,
     },
 };
 
@@ -100,12 +101,9 @@ pub fn settling(
 ) -> anyhow::Result<TradingChain> {
     let spec = &hub.chain.spec;
     let number = u64::try_from(spec.hub_chain_id).context("evmChainId")?;
-    let providers = (trading_providers.to_vec(), hub.required);
-    Ok(TradingChain::plain(
-        (spec.id.as_str(), number),
-        hub.chain.clone(),
-        providers,
-    )?)
+    let providers = trading_providers.to_vec();
+    let chain = TradingChain::plain(hub.chain.clone(), number, providers, hub.required)?;
+    Ok(chain)
 }
 
 /// What the settlement chain charges besides work; unset where nobody can ask it.
@@ -207,7 +205,11 @@ impl Capacity for Funds {
                 return Ok(Admission::Paused);
             }
             let code = payment.hands == Hands::Code;
-            let staked = (payment.key, payment.fee, code);
+            let staked = RiskyFill {
+                key: payment.key,
+                most: payment.fee,
+                code,
+            };
             if payment.hands != Hands::Nobody
                 && self.solver.restrains(payment.network, staked, now).await?
             {

@@ -100,7 +100,8 @@ pub async fn open(
         mut tasks,
         accounts,
     } = engine(trading, chains, base).await?;
-    let charts = charts::open(trading, chains, (&state, &client), (&mut tasks, &shutdown))?;
+    let (charts, charting) = charts::open(trading, chains, &state, &client, &shutdown)?;
+    tasks.extend(charting);
     let notifier = Notifier {
         requests: &state.requests,
         integrators: &deps.integrators,

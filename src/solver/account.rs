@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
 use vm::{
     Address, Amount, Bytes,
-    trade::{self, Broadcast, Goal, Intent, Jump, SubmitError},
+    trade::{self, Broadcast, Goal, Intent, Jump, Known, SubmitError},
 };
 
 pub use heal::Shown;
@@ -35,6 +35,8 @@ use crate::{
 
 /// More attempts than any account has open.
 const MOST_ATTEMPTS: usize = 4_096;
+/// More resources than they hold.
+const MOST_RESOURCES: usize = 65_536;
 
 /// How far the account goes to have a transaction included.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +164,11 @@ impl SolverAccount {
         let outlook = asked.await.map_err(|error| self.failure(error))?;
         let turn = self.turn.lock().await;
         let (found, stored) = self.row().await?;
-        let known = stored.as_ref().map(|row| &row.own[..]);
+        let held = self.held_resources().await?;
+        let known = Known {
+            account: stored.as_ref().map(|row| &row.own[..]),
+            held: &held,
+        };
         let prepared = outlook.prepare(known).await;
         let prepared = prepared.map_err(|error| self.failure(error))?;
         if let Some(jump) = prepared.jump {
@@ -256,7 +262,7 @@ impl SolverAccount {
         let said = self.account.submitter.send(&made).await;
         let said = said.map_err(|error| self.failure(error))?;
         if let (Some(said), Some(newest)) = (&said, attempt.signed.last())
-            && *said != Broadcast::Accepted
+            && !matches!(said, Broadcast::Accepted | Broadcast::Expired)
         {
             let (network, id) = (self.chain.name.as_str(), newest.id.as_str());
             tracing::warn!(network, id, ?said, "transaction was not taken");
@@ -280,6 +286,15 @@ impl SolverAccount {
             attempts.push((id, attempt::Attempt::decode(&value)?));
         }
         Ok(attempts)
+    }
+
+    /// What the open attempts hold.
+    async fn held_resources(&self) -> Result<Vec<Bytes>, SolverError> {
+        let range = attempt::held_range(&self.name, MOST_RESOURCES);
+        let found = self.store.scan(range).await?;
+        let held = found.iter();
+        let held = held.map(|(key, _)| Ok(attempt::held(&self.name, key)?));
+        held.collect()
     }
 
     /// Adds to a commit that an attempt is done with.

@@ -39,10 +39,12 @@ impl Solver {
         let (mut all, mut failure) = (true, None);
         for listed in network.currencies.iter().skip(1).filter(|one| one.solver) {
             let currency = account.chain.family().address(&listed.address)?;
-            match self
-                .approve(account, (&proxy, &currency), ENOUGH, now)
-                .await
-            {
+            let spend = Spend {
+                spender: &proxy,
+                currency: &currency,
+                amount: ENOUGH,
+            };
+            match self.approve(account, &spend, now).await {
                 Ok(there) => all &= there,
                 // One token that cannot be approved holds up no other.
                 Err(error) => failure = Some(error),
@@ -61,24 +63,26 @@ impl Solver {
         now: u64,
     ) -> Result<bool, SolverError> {
         for (currency, amount) in spends {
-            let needed = account.reserved(currency).await?.saturating_add(*amount);
-            if !self
-                .approve(account, (spender, currency), needed, now)
-                .await?
-            {
+            let spend = Spend {
+                spender,
+                currency,
+                amount: account.reserved(currency).await?.saturating_add(*amount),
+            };
+            if !self.approve(account, &spend, now).await? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
+    /// Whether so much is approved. If not, the approval of everything is on its way afterwards.
     async fn approve(
         &self,
         account: &SolverAccount,
-        (spender, currency): (&Address, &Address),
-        needed: Amount,
+        needed: &Spend<'_>,
         now: u64,
     ) -> Result<bool, SolverError> {
+        let (spender, currency) = (needed.spender, needed.currency);
         let chain = &account.chain;
         let Some(steps) = chain.approvals else {
             return Ok(true);
@@ -87,7 +91,7 @@ impl Solver {
         let approved = providers
             .approved(&account.owner, spender, currency)
             .await?;
-        if approved >= needed {
+        if approved >= needed.amount {
             return Ok(true);
         }
         let owner = Owner::Approval {

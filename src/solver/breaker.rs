@@ -12,11 +12,12 @@
 use std::collections::{HashMap, VecDeque};
 
 use alloy::primitives::{B256, Keccak256};
+use vm::Family;
 
 use super::stakes::{Id, Pot, Stake, Stakes};
 use crate::{
     market::{Market, Network},
-    request::{Request, fact::Deposit},
+    request::{Request, fact::Deposit, name::Name},
 };
 
 /// Seconds that a loss counts.
@@ -33,7 +34,7 @@ const MOST_KEYS: usize = 16_384;
 /// What losses are added up by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Depositor(String),
+    Depositor(Name),
     /// The network, and a hash of what is called there.
     Code(String, B256),
     /// A network, for the orders of an API key, or for those without one.
@@ -46,21 +47,20 @@ pub struct Breaker {
     /// Unix seconds of the last loss of a slot, and thousandths of a dollar of all of it; oldest first.
     losses: HashMap<Key, VecDeque<(u64, u64)>>,
     stakes: Stakes,
+    /// By the network's name.
+    families: HashMap<String, &'static Family>,
+}
+
+/// The loss of a fill that failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// Thousandths of a dollar which nobody pays.
+    pub cost: u64,
+    /// It paid more than a token to an account, which may have made it fail.
+    pub handed_over: bool,
 }
 
 impl Key {
-    /// The keys of an order that `deposit` pays for.
-    fn all(request: &Request, deposit: &Deposit) -> Vec<Self> {
-        let network = &request.destination.network;
-        let code = code(request).map(|code| Self::Code(network.clone(), code));
-        code.into_iter().chain(Self::depositor(deposit)).collect()
-    }
-
-    fn depositor(deposit: &Deposit) -> Option<Self> {
-        let given = deposit.own.then(|| deposit.depositor.to_lowercase());
-        given.map(Self::Depositor)
-    }
-
     fn most(&self) -> u64 {
         match self {
             Self::Depositor(_) => MOST_OF_DEPOSITOR,
@@ -70,63 +70,81 @@ impl Key {
     }
 }
 
-/// A hash of what runs in the order's fill: its calls, else the recipient, with the authorizations. `None` for
-/// an exchange, since anybody who moves its pool makes it fail.
-fn code(request: &Request) -> Option<B256> {
-    if request.calls.is_empty() && !request.order.output.calls.is_empty() {
-        return None;
-    }
-    let mut hasher = Keccak256::new();
-    let mut add = |bytes: &[u8]| {
-        hasher.update(bytes.len().to_be_bytes());
-        hasher.update(bytes);
-    };
-    for call in &request.calls {
-        add(call.to.to_lowercase().as_bytes());
-        add(&call.value.to_be_bytes::<32>());
-        add(&call.data);
-    }
-    if request.calls.is_empty() {
-        add(request.recipient.to_lowercase().as_bytes());
-    }
-    for one in &request.authorizations {
-        add(one.to_string().as_bytes());
-    }
-    Some(hasher.finalize())
-}
-
 impl Breaker {
-    /// With the limits of the market file on what may be at stake.
-    pub fn of(market: &Market) -> Self {
+    /// With the limits of the market file on what may be at stake. `families` has the family of each network, by name.
+    pub fn of(market: &Market, families: HashMap<String, &'static Family>) -> Self {
         let said = |network: &Network| Some((network.name.clone(), network.caps.at_stake?));
         let said = market.networks().iter().filter_map(said);
         Self {
             stakes: Stakes::of(said.map(|(name, most)| (name, most.0 / 1_000)).collect()),
+            families,
             ..Self::default()
         }
     }
 
-    /// Counts a failed fill that cost `loss` thousandths of a dollar which nobody pays. `handed_over`: it paid more
-    /// than a token to an account, which may have made it fail. `now` in unix seconds.
-    pub fn lost(
-        &mut self,
-        (request, deposit): (&Request, &Deposit),
-        handed_over: bool,
-        loss: u64,
-        now: u64,
-    ) {
-        let mut keys = Key::all(request, deposit);
-        if handed_over {
-            let network = request.destination.network.clone();
-            keys.push(Key::Chain(network, request.api_key.clone()));
-            self.stakes.lose(&(request.id, None), loss);
-        }
-        self.add(keys, loss, now);
+    /// The keys of an order that `deposit` pays for.
+    fn keys(&self, request: &Request, deposit: &Deposit) -> Vec<Key> {
+        let network = &request.destination.network;
+        let code = self.code(request);
+        let code = code.map(|code| Key::Code(network.clone(), code));
+        code.into_iter().chain(self.depositor(deposit)).collect()
     }
 
-    /// Counts a failed payment that should give `deposit` or its excess back, likewise.
+    fn depositor(&self, deposit: &Deposit) -> Option<Key> {
+        let given = deposit.own.then_some(&deposit.depositor);
+        given.map(|given| Key::Depositor(self.name(&deposit.network, given)))
+    }
+
+    /// A hash of what runs in the order's fill: its calls, else the recipient, with the authorizations. `None` for
+    /// an exchange, since anybody who moves its pool makes it fail.
+    fn code(&self, request: &Request) -> Option<B256> {
+        if request.calls.is_empty() && !request.order.output.calls.is_empty() {
+            return None;
+        }
+        let name = |account: &str| self.name(&request.destination.network, account).key();
+        let mut hasher = Keccak256::new();
+        let mut add = |bytes: &[u8]| {
+            hasher.update(bytes.len().to_be_bytes());
+            hasher.update(bytes);
+        };
+        for call in &request.calls {
+            add(&name(&call.to));
+            add(&call.value.to_be_bytes::<32>());
+            add(&call.data);
+        }
+        if request.calls.is_empty() {
+            add(&name(&request.recipient));
+        }
+        for one in &request.authorizations {
+            add(one.to_string().as_bytes());
+        }
+        Some(hasher.finalize())
+    }
+
+    /// An account as it is told from others, however it is spelled.
+    fn name(&self, network: &str, account: &str) -> Name {
+        match self.families.get(network) {
+            Some(family) => Name::of(&family.canonical(account)),
+            None => Name::of(account),
+        }
+    }
+
+    /// Counts a failed fill of `request`, for `deposit`. `now` in unix seconds.
+    pub fn lost(&mut self, request: &Request, deposit: &Deposit, loss: Loss, now: u64) {
+        let mut keys = self.keys(request, deposit);
+        if loss.handed_over {
+            let network = request.destination.network.clone();
+            keys.push(Key::Chain(network, request.api_key.clone()));
+            self.stakes.lose(&(request.id, None), loss.cost);
+        }
+        self.add(keys, loss.cost, now);
+    }
+
+    /// Counts a failed payment that should give `deposit` or its excess back, and cost `loss` thousandths of a dollar
+    /// which nobody pays. `now` in unix seconds.
     pub fn lost_giving_back(&mut self, deposit: &Deposit, loss: u64, now: u64) {
-        self.add(Key::depositor(deposit).into_iter().collect(), loss, now);
+        let keys = self.depositor(deposit).into_iter().collect();
+        self.add(keys, loss, now);
     }
 
     fn add(&mut self, keys: Vec<Key>, loss: u64, now: u64) {
@@ -156,13 +174,14 @@ impl Breaker {
 
     /// Whether the breaker holds the order that `deposit` would pay for. `now` in unix seconds.
     pub fn is_open(&self, request: &Request, deposit: &Deposit, now: u64) -> bool {
-        let keys = Key::all(request, deposit);
+        let keys = self.keys(request, deposit);
         keys.iter().any(|key| self.is_over(key, now))
     }
 
     /// Whether the breaker holds all deposits of a deposit's depositor.
     pub fn bars(&self, deposit: &Deposit, now: u64) -> bool {
-        Key::depositor(deposit).is_some_and(|key| self.is_over(&key, now))
+        let key = self.depositor(deposit);
+        key.is_some_and(|key| self.is_over(&key, now))
     }
 
     /// Whether the breaker holds orders that run code of others on a network: those of an API key, or those without
@@ -220,7 +239,10 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Call, fact::Standing, fixtures};
+    use crate::{
+        quote::fixtures::{self as quoted, other},
+        request::{Call, fact::Standing, fixtures},
+    };
 
     /// An order that calls a contract, and a deposit for it that its depositor gave.
     type Case = (Request, Deposit);
@@ -241,7 +263,11 @@ mod tests {
 
     impl Breaker {
         fn cost(&mut self, (request, deposit): &Case, loss: u64, now: u64) {
-            self.lost((request, deposit), true, loss, now);
+            let loss = Loss {
+                cost: loss,
+                handed_over: true,
+            };
+            self.lost(request, deposit, loss, now);
         }
 
         fn stops(&self, (request, deposit): &Case, now: u64) -> bool {
@@ -266,6 +292,44 @@ mod tests {
         assert!(breaker.holds(("base", None), 40) && !breaker.holds(("other", None), 40));
         assert!(!breaker.stops(&order("0xe", "0xf", "base"), 40));
         assert!(!breaker.holds(("base", None), 3_620));
+    }
+
+    #[test]
+    fn accounts_whose_case_differs_are_others_where_their_family_says_so() {
+        let (one, other) = (other::USER, other::USER.to_ascii_lowercase());
+        let family = other::family();
+        let mut breaker = Breaker {
+            families: [("base".to_owned(), family), ("origin".to_owned(), family)].into(),
+            ..Breaker::default()
+        };
+        let paid = |depositor: &str| {
+            let mut order = order(depositor, "", "base");
+            (order.0.calls, order.1.network) = (Vec::new(), "origin".into());
+            order
+        };
+        breaker.cost(&paid(one), 5_000, 10);
+        assert!(breaker.stops(&paid(one), 10) && breaker.bars(&paid(one).1, 10));
+        assert!(!breaker.stops(&paid(&other), 10) && !breaker.bars(&paid(&other).1, 10));
+    }
+
+    #[test]
+    fn an_account_in_hex_is_one_in_any_case_and_on_any_network() {
+        let upper = format!("0x{}", quoted::USER[2..].to_uppercase());
+        let mut breaker = Breaker {
+            families: [("base".to_owned(), quoted::family())].into(),
+            ..Breaker::default()
+        };
+        let paid = |depositor: &str, network: &str| {
+            let mut order = order(depositor, "", "base");
+            (order.0.calls, order.1.network) = (Vec::new(), network.into());
+            order
+        };
+        breaker.cost(&paid(quoted::USER, "base"), 5_000, 10);
+        // The family of one network is known here, that of the other is not.
+        for network in ["base", "origin"] {
+            let again = paid(&upper, network);
+            assert!(breaker.stops(&again, 10) && breaker.bars(&again.1, 10));
+        }
     }
 
     #[test]
@@ -389,7 +453,11 @@ mod tests {
         let mut victim = order("0xb", "0xd", "base");
         (victim.0.recipient, victim.0.calls) = ("0xvictim".into(), Vec::new());
         attack.0.order.output.calls = vec!["0x01".into()];
-        breaker.lost((&attack.0, &attack.1), false, 30_000, 10);
+        let loss = Loss {
+            cost: 30_000,
+            handed_over: false,
+        };
+        breaker.lost(&attack.0, &attack.1, loss, 10);
         assert!(!breaker.stops(&victim, 10) && !breaker.holds(("base", None), 10));
         // Of who fails in being paid plainly, all others that pay him are.
         attack.0.order.output.calls.clear();
@@ -500,7 +568,11 @@ mod tests {
             request.id = B256::repeat_byte(1);
             let id = (request.id, None);
             breaker.see(id, failed(20, 30_000), 30);
-            breaker.lost((&request, &deposit), true, counted, 30);
+            let loss = Loss {
+                cost: counted,
+                handed_over: true,
+            };
+            breaker.lost(&request, &deposit, loss, 30);
             breaker.see(id, failed(20, 30_000), 40);
             let mut later = |now| breaker.has_room(&failed(now, 1), now);
             assert!(later(3_700));
@@ -592,7 +664,7 @@ mod tests {
         // Each further one looks for room.
         let at = 2 * WINDOW;
         for number in breaker.losses.len()..MOST_KEYS {
-            let key = Key::Depositor(format!("full {number}"));
+            let key = Key::Depositor(Name::of(&format!("full {number}")));
             breaker.losses.insert(key, VecDeque::from([(at, 1)]));
         }
         for number in 1..4 {

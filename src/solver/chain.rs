@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Map, Value};
 use tokio::time::Instant;
 use vm::{
     Address, Chain, CodecError, Family, Head, ReadError, SpecError, Transaction,
@@ -65,39 +64,31 @@ pub enum TradingChainError {
     Codec(#[from] CodecError),
 }
 
-/// The providers of a network of the market, for whoever quotes or trades there. So many of them must agree.
+/// The providers of a network of the market, for whoever quotes or trades there. `required` of them must agree.
 pub fn providers(
     network: &Network,
     chain: &Chain,
-    trading_providers: (Vec<TradingProvider>, usize),
+    trading_providers: Vec<TradingProvider>,
+    required: usize,
 ) -> Result<Providers, TradingChainError> {
-    let limits = Some(network.limits.clone());
-    opened(
-        (&network.name, network.chain_id),
-        chain,
-        trading_providers,
-        limits,
-    )
+    let context = ProvidersContext {
+        spec: chain.spec.clone(),
+        number: network.chain_id,
+        required,
+        limits: Some(network.limits.clone()),
+    };
+    opened(context, trading_providers)
 }
 
 fn opened(
-    (name, number): (&str, u64),
-    chain: &Chain,
-    (trading_providers, required): (Vec<TradingProvider>, usize),
-    limits: Option<Map<String, Value>>,
+    context: ProvidersContext,
+    trading_providers: Vec<TradingProvider>,
 ) -> Result<Providers, TradingChainError> {
-    let family = chain.spec.family;
-    let unsupported = || TradingChainError::Unsupported(name.to_owned());
-    let open = family.providers.ok_or_else(unsupported)?;
-    let context = ProvidersContext {
-        family,
-        name: name.to_owned(),
-        number,
-        required,
-        limits,
+    let name = context.spec.id.to_string();
+    let Some(open) = context.spec.family.providers else {
+        return Err(TradingChainError::Unsupported(name));
     };
-    let unreachable = || TradingChainError::Unreachable(name.to_owned());
-    open(context, trading_providers)?.ok_or_else(unreachable)
+    open(context, trading_providers)?.ok_or(TradingChainError::Unreachable(name))
 }
 
 impl TradingChain {
@@ -111,16 +102,25 @@ impl TradingChain {
         Self::made(network, chain, providers, abilities)
     }
 
-    /// A chain without currencies to trade: the settlement chain. So many of its providers must agree.
+    /// A chain without currencies to trade: the settlement chain. `number` is what its transactions are signed for;
+    /// `required` of its providers must agree.
     pub fn plain(
-        (name, number): (&str, u64),
         chain: Chain,
-        trading_providers: (Vec<TradingProvider>, usize),
+        number: u64,
+        trading_providers: Vec<TradingProvider>,
+        required: usize,
     ) -> Result<Self, TradingChainError> {
-        let abilities = abilities(name, &chain)?;
-        let providers = opened((name, number), &chain, trading_providers, None)?;
+        let name = chain.spec.id.to_string();
+        let abilities = abilities(&name, &chain)?;
+        let context = ProvidersContext {
+            spec: chain.spec.clone(),
+            number,
+            required,
+            limits: None,
+        };
+        let providers = opened(context, trading_providers)?;
         Ok(Self {
-            name: name.to_owned(),
+            name,
             number,
             confirmations: 1,
             market: None,

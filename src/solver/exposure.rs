@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy::primitives::{B256, U256};
 use tokio::sync::OnceCell;
-use vm::Amount;
+use vm::{Amount, Family};
 
 pub use self::ledger::{Ledger, Limits};
 use super::{Solver, SolverError};
@@ -35,6 +35,19 @@ pub struct Payment<'a> {
     pub amount: Amount,
     /// Who counts as the recipient, where anybody does.
     pub user: Option<&'a str>,
+}
+
+impl Payment<'_> {
+    /// What it counts on a network of `family`: `usd` millionths of a dollar. `now` in unix seconds.
+    fn outlay(&self, family: &Family, usd: u64, now: u64) -> Outlay {
+        Outlay {
+            at: now,
+            network: self.network.to_owned(),
+            currency: family.canonical(self.currency),
+            user: self.user.map(|user| family.canonical(user)),
+            usd,
+        }
+    }
 }
 
 impl Exposure {
@@ -156,15 +169,9 @@ impl Solver {
         let coin = U256::from(10).checked_pow(U256::from(currency.decimals));
         let usd = coin.and_then(|coin| payment.amount.checked_mul(price.most)?.checked_div(coin));
         let micro = usd.map(|usd| usd / U256::from(MICRO));
-        Ok(Outlay {
-            at: now,
-            network: payment.network.to_owned(),
-            currency: payment.currency.to_lowercase(),
-            user: payment.user.map(str::to_lowercase),
-            usd: micro
-                .and_then(|micro| u64::try_from(micro).ok())
-                .unwrap_or(u64::MAX),
-        })
+        let micro = micro.and_then(|micro| u64::try_from(micro).ok());
+        let micro = micro.unwrap_or(u64::MAX);
+        Ok(payment.outlay(chain.family(), micro, now))
     }
 
     async fn ledger(&self) -> Result<MutexGuard<'_, Ledger>, SolverError> {
@@ -190,4 +197,35 @@ impl Solver {
 
 fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quote::fixtures::{USDC, USER, family, other};
+
+    #[test]
+    fn an_outlay_counts_for_one_account_however_that_is_spelled() {
+        let of = |family: &Family, currency: &str, user: &str| {
+            let payment = Payment {
+                network: "base",
+                currency,
+                amount: Amount::ZERO,
+                user: Some(user),
+            };
+            payment.outlay(family, 1, 2)
+        };
+        let upper = |text: &str| format!("0x{}", text[2..].to_uppercase());
+        let evm = of(family(), USDC, USER);
+        assert_eq!(of(family(), &upper(USDC), &upper(USER)), evm);
+        assert_eq!(
+            (evm.currency.as_str(), evm.user.as_deref()),
+            (USDC, Some(USER))
+        );
+        let base58 = |user: &str| of(other::family(), other::USDC, user);
+        assert_eq!(base58(other::USER), base58(other::USER));
+        assert_ne!(base58(other::USER), base58(&other::USER.to_lowercase()));
+        let currency = of(other::family(), &other::USDC.to_lowercase(), other::USER);
+        assert_ne!(currency, base58(other::USER));
+    }
 }

@@ -91,7 +91,7 @@ impl Solver {
             return Ok(Paid::Dear);
         }
         match self.fill_work(account, request, &payment).await? {
-            Ok(work) => self.pay(view, account, (payment, work), deposit).await,
+            Ok(work) => self.pay(view, deposit, payment, work).await,
             Err(paid) => Ok(paid),
         }
     }
@@ -175,10 +175,11 @@ impl Solver {
     async fn pay(
         &self,
         view: &View,
-        account: &SolverAccount,
-        (payment, work): (Payment, u64),
         deposit: B256,
+        payment: Payment,
+        work: u64,
     ) -> Result<Paid, SolverError> {
+        let account = self.account(&view.request.order.output.chain_id)?;
         let plan = Plan {
             owner: Owner::Request(view.request.id),
             intent: Intent {

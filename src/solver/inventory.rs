@@ -21,8 +21,8 @@ pub async fn available(
 ) -> Result<Amount, SolverError> {
     // Reservations are read before the balance: a payment that lands in between counts twice, never not at all.
     let reserved = reserved(store, &account.name, currency).await?;
-    let wallet = &account.chain.providers.wallet;
-    let balance = wallet.balance(&account.owner, currency).await?;
+    let failover = &account.chain.providers.failover;
+    let balance = failover.balance(&account.owner, currency).await?;
     Ok(balance.saturating_sub(reserved))
 }
 

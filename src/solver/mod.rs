@@ -24,7 +24,7 @@ mod park;
 pub mod reconciliation;
 mod refund;
 pub mod settle;
-mod stake;
+pub mod stake;
 mod stakes;
 mod survey;
 #[cfg(test)]
@@ -318,7 +318,7 @@ impl Solver {
     async fn close(&self, view: &View) -> Result<(), SolverError> {
         let key = rows::open::key(&view.request.id);
         let batch = Batch::new().delete(key);
-        let seen = (&view.request.id, &view.facts);
+        let seen = view.seen();
         self.requests.decide(seen, view.now, batch, |_| ()).await?;
         Ok(())
     }
@@ -366,7 +366,7 @@ impl Solver {
         let key = rows::claim::key(&view.request.id);
         let expect = view.row.clone().map_or(Expect::Absent, Expect::Equals);
         let batch = batch.expect(key.clone(), expect).put(key, next.encode()?);
-        let seen = (&view.request.id, &view.facts);
+        let seen = view.seen();
         self.requests.decide(seen, view.now, batch, change).await?;
         Ok(())
     }

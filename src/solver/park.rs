@@ -14,7 +14,7 @@ use crate::{
         rows::{
             RowError,
             claim::{Claim, Leg, Stage},
-            parked::{self, Parked},
+            parked::{self, Parked, Reasons},
         },
     },
 };
@@ -112,7 +112,10 @@ pub(super) fn unpaid(view: &View, leg: &Leg) -> Parking {
 
 fn row(view: &View, parking: &Parking) -> Option<Parked> {
     let deposit = view.deposit(&parking.deposit)?;
-    let reasons = (parking.reason, parking.why);
+    let reasons = Reasons {
+        fill: parking.reason,
+        refund: parking.why,
+    };
     let row = Parked::new(deposit, reasons, &parking.note, parking.minor, view.now);
     Some(Parked {
         amount: parking.amount,

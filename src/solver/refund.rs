@@ -109,39 +109,36 @@ impl Solver {
         let Some(amount) = cost.and_then(|cost| left(gift, cost, charged)) else {
             return Ok(Paid::NotYet(RefundFailReason::AmountTooLowToRefund));
         };
+        let native = currency == account.chain.native;
+        let payout = Payout {
+            to,
+            currency,
+            amount,
+        };
         if gift.purpose == Purpose::Refund
-            && let Err(refusal) =
-                self.attests(view, account, (gift.deposit, (&to, &currency, amount)))
+            && let Err(refusal) = self.attests(view, account, gift.deposit, &payout)
         {
             tracing::error!(%order, %refusal, "no oracle would attest the refund");
             return manual;
         }
-        let draft = payment(account, (&to, &currency, amount), order)?;
+        let draft = payment(account, &payout, order)?;
         // The recipient's code may succeed with the whole amount only, which the fee has made smaller since.
         if account.simulate_with(&draft, work).await?.is_err() {
             return Ok(Paid::Refused(RefundFailReason::ManualRefundRequired));
         }
-        let native = currency == account.chain.native;
-        let plan = Plan {
-            owner: Owner::Request(view.request.id),
-            intent: Intent {
-                draft,
-                work,
-                spends: if native {
-                    Vec::new()
-                } else {
-                    vec![(currency.clone(), amount)]
-                },
+        let intent = Intent {
+            draft,
+            work,
+            spends: match native {
+                true => Vec::new(),
+                false => vec![(payout.currency.clone(), amount)],
             },
         };
-        let given = (&**account, gift.deposit.onchain_id);
-        if !self
-            .stake_back(view, given, (&plan, &to, &currency))
-            .await?
-        {
+        let staked = self.stake_back(view, gift.deposit, &payout, &intent);
+        if !staked.await? {
             return Err(SolverError::Crowded(account.chain.name.clone()));
         }
-        self.send_back(view, account, &plan, (gift, amount)).await
+        self.send_back(view, gift, amount, intent).await
     }
 
     /// How much of `deposit` can pay for payments that failed: what is left above the least that oracles attest as a
@@ -176,7 +173,8 @@ impl Solver {
         &self,
         view: &View,
         account: &SolverAccount,
-        (deposit, (to, currency, amount)): (&Deposit, (&Address, &Address, Amount)),
+        deposit: &Deposit,
+        payout: &Payout,
     ) -> Result<(), Refusal> {
         let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
         let (option, _) = option(&view.request, deposit).ok_or(Refusal::InvalidRefund(0))?;
@@ -192,11 +190,7 @@ impl Solver {
                 from: &account.owner,
                 by: (view.now / 1_000).saturating_add(self.patience.margin),
                 router: None,
-                payouts: &[Payout {
-                    to: to.clone(),
-                    currency: currency.clone(),
-                    amount,
-                }],
+                payouts: std::slice::from_ref(payout),
                 calls: &[],
             },
         );
@@ -218,11 +212,16 @@ impl Solver {
     async fn send_back(
         &self,
         view: &View,
-        account: &SolverAccount,
-        plan: &Plan,
-        (gift, amount): (&Gift<'_>, Amount),
+        gift: &Gift<'_>,
+        amount: Amount,
+        intent: Intent,
     ) -> Result<Paid, SolverError> {
-        let taken = match account.take(plan, view.now / 1_000).await {
+        let account = self.account(&gift.deposit.network)?;
+        let plan = Plan {
+            owner: Owner::Request(view.request.id),
+            intent,
+        };
+        let taken = match account.take(&plan, view.now / 1_000).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,
         };
@@ -290,16 +289,12 @@ pub(super) fn parties(
     Ok((to, family.address(&deposit.currency)?))
 }
 
-fn payment(
-    account: &SolverAccount,
-    (to, currency, amount): (&Address, &Address, Amount),
-    order: B256,
-) -> Result<Draft, CodecError> {
+fn payment(account: &SolverAccount, payout: &Payout, order: B256) -> Result<Draft, CodecError> {
     account.chain.steps.send(&PaymentTerms {
         from: &account.owner,
-        to,
-        currency,
-        amount,
+        to: &payout.to,
+        currency: &payout.currency,
+        amount: payout.amount,
         order,
     })
 }

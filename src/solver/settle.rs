@@ -4,6 +4,7 @@
 
 pub mod execution;
 pub mod oracle;
+mod task;
 
 use std::sync::Arc;
 
@@ -18,7 +19,10 @@ use vm::{
     trade::{Call, Draft, Intent, Revert},
 };
 
-use self::oracle::{OracleClient, Refused};
+use self::{
+    oracle::{OracleClient, Refused},
+    task::{Attested, Side, Task, record},
+};
 use super::{
     SolverError,
     account::{AttemptStatus, Depth, Plan, Push, SolverAccount},
@@ -26,10 +30,7 @@ use super::{
     keys::Keys,
 };
 use crate::{
-    request::{
-        Request,
-        fact::{self, Applied, Deposit, Facts, Purpose},
-    },
+    request::fact::{Applied, Deposit, Facts, Purpose},
     store::{
         Batch, Expect, Key,
         requests::Requests,
@@ -45,9 +46,7 @@ use crate::{
 const PAGE: usize = 256;
 /// Settlements looked at at a time: a slow answer of the oracle delays few others.
 const AT_ONCE: usize = 16;
-/// The longest pause between tries, in seconds; and the pause after an oracle refused for good, since its operator may
-/// mend that.
-const LONGEST_PAUSE: u64 = 600;
+/// The pause after an oracle refused for good, in seconds: its operator may mend that.
 const REFUSED_PAUSE: u64 = 21_600;
 
 /// Settles payments through an oracle and the settlement contract.
@@ -61,24 +60,6 @@ pub struct Settler {
     pub contract: Address,
     /// A fill that is settled leaves the limits of the hour.
     pub exposure: Arc<Exposure>,
-}
-
-/// A row as it was read.
-struct Task {
-    key: Key,
-    request: Request,
-    facts: Facts,
-    row: Vec<u8>,
-    settlement: Settlement,
-    /// Unix milliseconds.
-    now: u64,
-}
-
-/// Which of the two executions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Deposit,
-    Outcome,
 }
 
 impl Settler {
@@ -168,16 +149,17 @@ impl Settler {
             Ok(data) => data,
             Err(why) => return self.wait(task, &why.to_string()).await,
         };
-        self.apply(task, (side, key), (data, execution)).await
+        let attested = Attested {
+            side,
+            key,
+            execution,
+        };
+        self.apply(task, attested, data).await
     }
 
-    /// Sends an execution to the contract, unless the contract would refuse it.
-    async fn apply(
-        &self,
-        task: &Task,
-        (side, key): (Side, B256),
-        (data, execution): (Bytes, Value),
-    ) -> Result<(), SolverError> {
+    /// Sends an execution to the contract as `data`, unless the contract would refuse it.
+    async fn apply(&self, task: &Task, attested: Attested, data: Bytes) -> Result<(), SolverError> {
+        let (side, key) = (attested.side, attested.key);
         let draft = Draft::call(Call {
             from: self.account.owner.clone(),
             to: self.contract.clone(),
@@ -185,7 +167,14 @@ impl Settler {
             value: Amount::ZERO,
         });
         match self.account.simulate(&draft).await? {
-            Ok(work) => self.submit(task, side, (draft, work), execution).await,
+            Ok(work) => {
+                let intent = Intent {
+                    draft,
+                    work,
+                    spends: Vec::new(),
+                };
+                self.submit(task, attested, intent).await
+            }
             // Somebody else submitted it: the record does not get the transaction of another.
             Err(revert) if execution::is_executed(&revert.data) && self.executed(key).await? => {
                 let next = task.with(side, Part::Applied);
@@ -233,17 +222,12 @@ impl Settler {
     async fn submit(
         &self,
         task: &Task,
-        side: Side,
-        (draft, work): (Draft, u64),
-        execution: Value,
+        attested: Attested,
+        intent: Intent,
     ) -> Result<(), SolverError> {
         let plan = Plan {
             owner: Owner::Settlement(task.request.id),
-            intent: Intent {
-                draft,
-                work,
-                spends: Vec::new(),
-            },
+            intent,
         };
         let mut taken = self.account.take(&plan, task.now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);
@@ -251,9 +235,9 @@ impl Settler {
         let sent = Part::Sent {
             lane: self.account.name.clone(),
             attempt: id.clone(),
-            execution,
+            execution: attested.execution,
         };
-        let mut next = task.with(side, sent);
+        let mut next = task.with(attested.side, sent);
         (next.tries, next.why, next.refused) = (0, None, false);
         self.keep(task, &next, batch, |_| ()).await?;
         drop(taken);
@@ -291,7 +275,7 @@ impl Settler {
                 depth: Depth::Final,
                 ..
             } => (*success && !signed.cancels).then(|| signed.id.clone()),
-            AttemptStatus::Lost => None,
+            AttemptStatus::Lost | AttemptStatus::Expired => None,
             AttemptStatus::Waiting | AttemptStatus::Included { .. } => return Ok(()),
         };
         let batch = self.account.free(self.account.batch(), id, &attempt)?;
@@ -355,45 +339,6 @@ impl Settler {
             .record(&task.request.id, task.now, batch, change)
             .await?;
         Ok(())
-    }
-}
-
-impl Task {
-    fn with(&self, side: Side, part: Part) -> Settlement {
-        self.settlement.clone().with(side, part)
-    }
-
-    /// The row with another try, after a pause that doubles.
-    fn later(&self, why: &str) -> Settlement {
-        let mut next = self.settlement.clone();
-        (next.why, next.refused) = (Some(why.to_owned()), false);
-        let pause = 1_u64.checked_shl(next.tries).unwrap_or(LONGEST_PAUSE);
-        next.tries = next.tries.saturating_add(1);
-        next.not_before = self
-            .now
-            .saturating_add(pause.min(LONGEST_PAUSE).saturating_mul(1_000));
-        next
-    }
-}
-
-impl Settlement {
-    fn with(mut self, side: Side, part: Part) -> Self {
-        match side {
-            Side::Deposit => self.deposited = part,
-            Side::Outcome => self.outcome = part,
-        }
-        self
-    }
-}
-
-fn record(facts: &mut Facts, side: Side, applied: &Applied) {
-    let settlement = facts.settlement.get_or_insert(fact::Settlement {
-        deposit: None,
-        outcome: None,
-    });
-    match side {
-        Side::Deposit => settlement.deposit = Some(applied.clone()),
-        Side::Outcome => settlement.outcome = Some(applied.clone()),
     }
 }
 

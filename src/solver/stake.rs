@@ -4,7 +4,10 @@
 use std::sync::PoisonError;
 
 use alloy::primitives::B256;
-use vm::{Address, Amount, spelled_alike};
+use vm::{
+    Address, Amount, spelled_alike,
+    trade::{Intent, Payout},
+};
 
 use super::{
     Solver, SolverError, View,
@@ -14,9 +17,23 @@ use super::{
 };
 use crate::{
     price::PriceError,
-    request::{Request, fact::Purpose},
+    request::{
+        Request,
+        fact::{Deposit, Purpose},
+    },
     store::rows::claim::{Leg, Stage},
 };
+
+/// A fill that hands over more than a token to an account.
+#[derive(Clone, Copy, Debug)]
+pub struct RiskyFill<'a> {
+    /// The API key of its order.
+    pub key: Option<&'a str>,
+    /// What it costs at most if it fails, in the native currency.
+    pub most: Amount,
+    /// The account has code, or the order has calls.
+    pub code: bool,
+}
 
 impl Solver {
     /// Notes what the request's payments have at stake.
@@ -132,7 +149,7 @@ impl Solver {
         let fee = account.fee(&plan.intent.draft, plan.intent.work).await?;
         let most = fee.total();
         let cost = self.milli(account, most, view.now).await?;
-        let begun = self.begin_stake(view, (account, None), (pot, cost));
+        let begun = self.begin_stake(view, None, stake_of(account, pot, cost));
         if !begun {
             let (order, network) = (view.request.order_id, account.chain.name.as_str());
             tracing::warn!(network, %order, cost, "enough is at stake: the order waits");
@@ -144,34 +161,28 @@ impl Solver {
     pub(super) async fn stake_back(
         &self,
         view: &View,
-        (account, deposit): (&SolverAccount, B256),
-        (plan, to, currency): (&Plan, &Address, &Address),
+        deposit: &Deposit,
+        payout: &Payout,
+        intent: &Intent,
     ) -> Result<bool, SolverError> {
-        let key = view.request.api_key.as_deref();
-        let Some(pot) = pot_back(account, key, (to, currency)).await else {
+        let (key, account) = (
+            view.request.api_key.as_deref(),
+            self.account(&deposit.network)?,
+        );
+        let Some(pot) = pot_back(account, key, (&payout.to, &payout.currency)).await else {
             return Ok(true);
         };
-        let fee = account.fee(&plan.intent.draft, plan.intent.work).await?;
+        let deposit = deposit.onchain_id;
+        let fee = account.fee(&intent.draft, intent.work).await?;
         let most = fee.total().saturating_add(failed_back(view, &deposit));
         let cost = self
             .milli(account, most, view.now)
             .await
             .unwrap_or_default();
-        Ok(self.begin_stake(view, (account, Some(deposit)), (pot, cost)))
+        Ok(self.begin_stake(view, Some(deposit), stake_of(account, pot, cost)))
     }
 
-    fn begin_stake(
-        &self,
-        view: &View,
-        (account, deposit): (&SolverAccount, Option<B256>),
-        (pot, cost): (Pot, u64),
-    ) -> bool {
-        let stake = Stake {
-            network: account.chain.name.clone(),
-            pot,
-            cost,
-            failed: None,
-        };
+    fn begin_stake(&self, view: &View, deposit: Option<B256>, stake: Stake) -> bool {
         let id = (view.request.id, deposit);
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         breaker.begin(id, stake, view.now / 1_000)
@@ -195,12 +206,11 @@ impl Solver {
         })
     }
 
-    /// Whether a fill that hands over to an account, with code or without, and costs at most `most` of the native
-    /// currency if it fails, would have to wait. `now` in unix seconds.
+    /// Whether a fill would have to wait. `now` in unix seconds.
     pub async fn restrains(
         &self,
         network: &str,
-        (key, most, code): (Option<&str>, Amount, bool),
+        RiskyFill { key, most, code }: RiskyFill<'_>,
         now: u64,
     ) -> Result<bool, SolverError> {
         let account = self.account(network)?;
@@ -255,6 +265,16 @@ impl Solver {
             }
         }
         false
+    }
+}
+
+/// The stake of a payment that has not failed.
+fn stake_of(account: &SolverAccount, pot: Pot, cost: u64) -> Stake {
+    Stake {
+        network: account.chain.name.clone(),
+        pot,
+        cost,
+        failed: None,
     }
 }
 

@@ -152,7 +152,7 @@ impl TradingChain {
         let Ok(address) = self.family().address(&listed.address) else {
             return Ok(Some(format!("{symbol}: no address of the network")));
         };
-        let found = self.providers.wallet.decimals(&address).await?;
+        let found = self.providers.failover.decimals(&address).await?;
         Ok(match found {
             None => Some(format!("{symbol}: no token at {address}")),
             Some(decimals) if decimals != listed.decimals => {

@@ -18,11 +18,13 @@ use alloy::primitives::{B256, U256};
 use self::rig::{Rig, native, recipient, refundee, routed};
 use super::{
     Solver, SolverError,
+    breaker::Loss,
     judge::Next,
     worker::{Pace, Worker},
 };
 use crate::{
     request::{
+        Request,
         fact::{Deposit, Purpose, Standing, State},
         fixtures,
         reason::{FailReason, RefundFailReason},
@@ -55,6 +57,18 @@ impl Rig {
         }
     }
 
+    /// Settles an order, in two lives if the process dies at this point. Whether it did.
+    async fn settle_dying(&mut self, request: &Request, point: i64) -> bool {
+        let fuse = self.fuse.clone();
+        fuse.set(point);
+        let died = !fuse.survive(self.settle(request)).await;
+        fuse.off();
+        if died {
+            self.settle(request).await;
+        }
+        died
+    }
+
     fn filled(&self, order: B256, number: u8) {
         let paid = self.destination.paid(order);
         assert_eq!(paid, [(recipient(number), U256::from(PAID))]);
@@ -73,8 +87,7 @@ impl Rig {
 #[tokio::test]
 async fn order_is_filled_once_and_told_when_it_is_deep_enough() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     let solver = rig.solver().await;
     assert_eq!(solver.advance(&request.id, rig.now).await, Ok(Next::Wait));
     assert_eq!(rig.status(&request).await, Status::Submitted);
@@ -137,13 +150,7 @@ async fn order_is_filled_once_wherever_the_process_dies() {
         let mut rig = Rig::new();
         let request = rig.quote(1, |request| routed(request, 1)).await;
         rig.deposit(&request, |_| ()).await;
-        let fuse = rig.fuse.clone();
-        fuse.set(point);
-        let died = !fuse.survive(rig.settle(&request)).await;
-        fuse.off();
-        if died {
-            rig.settle(&request).await;
-        }
+        let died = rig.settle_dying(&request, point).await;
         let paid = rig.destination.paid(request.order_id);
         let expected = [U256::from(PAID), U256::from(5)];
         assert_eq!(
@@ -176,13 +183,7 @@ async fn deposit_is_given_back_once_wherever_the_process_dies() {
             .quote(1, |r| r.referrer = Some("debug-force-refund".into()))
             .await;
         rig.deposit(&request, |_| ()).await;
-        let fuse = rig.fuse.clone();
-        fuse.set(point);
-        let died = !fuse.survive(rig.settle(&request)).await;
-        fuse.off();
-        if died {
-            rig.settle(&request).await;
-        }
+        let died = rig.settle_dying(&request, point).await;
         rig.refunded(request.order_id, 1);
         assert_eq!(rig.destination.paid(request.order_id), []);
         assert_eq!(rig.status(&request).await, Status::Refund);
@@ -196,8 +197,8 @@ async fn deposit_is_given_back_once_wherever_the_process_dies() {
 
 #[tokio::test]
 async fn what_cannot_be_filled_is_given_back_with_its_reason() {
-    type Change = fn(&mut crate::request::Request);
-    type Deposited = fn(&mut crate::request::fact::Deposit);
+    type Change = fn(&mut Request);
+    type Deposited = fn(&mut Deposit);
     let table: [(FailReason, Change, Deposited); 4] = [
         (
             FailReason::DepositedAmountTooLowToFill,
@@ -244,7 +245,7 @@ async fn what_cannot_be_filled_is_given_back_with_its_reason() {
 }
 
 /// A row that lists the deposit for the operator.
-async fn parked(rig: &Rig, request: &crate::request::Request, deposit: B256) -> Option<Parked> {
+async fn parked(rig: &Rig, request: &Request, deposit: B256) -> Option<Parked> {
     let key = rows::parked::key(&request.id, &deposit);
     let found = rig.store.read(&key).await.unwrap();
     found.map(|bytes| Parked::decode(&bytes).unwrap())
@@ -253,7 +254,7 @@ async fn parked(rig: &Rig, request: &crate::request::Request, deposit: B256) -> 
 /// The oracle attests neither: whatever were paid for them would be the solver's own.
 #[tokio::test]
 async fn deposits_that_nobody_attests_are_not_given_back_but_told_and_listed() {
-    type Deposited = fn(&mut crate::request::fact::Deposit);
+    type Deposited = fn(&mut Deposit);
     let table: [(FailReason, Deposited); 2] = [
         (FailReason::DepositChainMismatch, |deposit| {
             deposit.network = "destination".into();
@@ -305,7 +306,7 @@ async fn a_strangers_wei_before_between_and_after_changes_nothing() {
     let request = rig.quote(1, |_| ()).await;
     let unknown = "0x00000000000000000000000000000000000000cc";
     let dust = async |rig: &Rig, number: u8| {
-        let change = |deposit: &mut crate::request::fact::Deposit| {
+        let change = |deposit: &mut Deposit| {
             deposit.onchain_id = B256::repeat_byte(number);
             deposit.depositor = unknown.into();
             match number % 3 {
@@ -326,8 +327,7 @@ async fn a_strangers_wei_before_between_and_after_changes_nothing() {
     assert_eq!(rig.status(&request).await, Status::Waiting);
     rig.deposit(&request, |_| ()).await;
     dust(&rig, 7).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.begun(&request).await;
     assert_eq!(rig.status(&request).await, Status::Submitted);
     dust(&rig, 8).await;
     rig.settle(&request).await;
@@ -353,7 +353,7 @@ async fn a_users_own_unlisted_token_is_told_to_him() {
     for (own, status) in [(true, Status::Failure), (false, Status::Waiting)] {
         let mut rig = Rig::new();
         let request = rig.quote(1, |_| ()).await;
-        let unlisted = |deposit: &mut crate::request::fact::Deposit| {
+        let unlisted = |deposit: &mut Deposit| {
             deposit.currency = "0x00000000000000000000000000000000000000cc".into();
             deposit.own = own;
         };
@@ -370,8 +370,7 @@ async fn a_users_own_unlisted_token_is_told_to_him() {
 async fn a_fill_that_is_stuck_for_days_is_cancelled_and_its_deposit_goes_back() {
     let mut rig = Rig::new();
     let request = rig.funded(1).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.begun(&request).await;
     assert_eq!(rig.status(&request).await, Status::Submitted);
     rig.destination.forget();
     rig.now += (604_800 - 21_600 - 86_400) * 1_000;
@@ -389,8 +388,7 @@ async fn a_small_deposit_first_goes_back_and_the_whole_one_fills() {
     })
     .await;
     // Its chain is slow: the refund is on its way for long.
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let solver = rig.begun(&request).await;
     rig.origin.forget();
     rig.deposit(&request, |_| ()).await;
     solver.advance(&request.id, rig.now).await.unwrap();
@@ -414,8 +412,7 @@ async fn what_was_deposited_too_much_goes_back_when_the_fill_is_final() {
     let request = rig.quote(1, |_| ()).await;
     rig.deposit(&request, |d| d.amount = U256::from(150_000_000))
         .await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let solver = rig.begun(&request).await;
     rig.mine(3);
     solver.advance(&request.id, rig.now).await.unwrap();
     assert_eq!(rig.status(&request).await, Status::Success);
@@ -437,7 +434,7 @@ async fn a_refund_waits_for_cheaper_gas_and_is_parked_at_its_deadline_only() {
     for cheap in [true, false] {
         let mut rig = Rig::new();
         // A hundredth of the order, and of its least refund: 999 998 units.
-        let least = |request: &mut crate::request::Request| {
+        let least = |request: &mut Request| {
             request.order.inputs[0].refunds[0].minimum_amount = "99999800".into();
         };
         let request = rig.quote(1, least).await;
@@ -473,7 +470,7 @@ async fn a_refund_waits_for_cheaper_gas_and_is_parked_at_its_deadline_only() {
 #[tokio::test]
 async fn a_refund_that_reverts_is_told_and_tried_again_until_it_does_not() {
     let mut rig = Rig::new();
-    let force = |request: &mut crate::request::Request| {
+    let force = |request: &mut Request| {
         request.referrer = Some("debug-force-refund".into());
     };
     let request = rig.quote(1, force).await;
@@ -574,12 +571,10 @@ async fn fill_that_would_revert_or_does_is_given_back() {
 #[tokio::test]
 async fn reverted_fill_is_not_given_back_while_a_reorg_may_undo_it() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     rig.destination
         .with(|world| world.revert.insert(request.order_id));
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let solver = rig.begun(&request).await;
     rig.mine(3);
     solver.advance(&request.id, rig.now).await.unwrap();
     assert_eq!(rig.claim(&request).await.legs[0].stage, Stage::Open);
@@ -593,8 +588,7 @@ async fn reverted_fill_is_not_given_back_while_a_reorg_may_undo_it() {
 #[tokio::test]
 async fn later_deposit_of_a_filled_order_is_given_back() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     rig.deposit(&request, |deposit| {
         deposit.onchain_id = B256::repeat_byte(7);
     })
@@ -615,10 +609,8 @@ async fn later_deposit_of_a_filled_order_is_given_back() {
 #[tokio::test]
 async fn stuck_fill_is_replaced_and_only_one_version_lands() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let request = rig.funded(1).await;
+    let solver = rig.begun(&request).await;
     rig.destination.with(|world| world.base = 400);
     rig.mine(20);
     solver.advance(&request.id, rig.now).await.unwrap();
@@ -640,10 +632,8 @@ async fn stuck_fill_is_replaced_and_only_one_version_lands() {
 #[tokio::test]
 async fn replacements_stop_at_the_operators_limit() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let request = rig.funded(1).await;
+    let solver = rig.begun(&request).await;
     rig.destination.with(|world| world.base = 1_000_000);
     for _ in 0..100 {
         rig.mine(20);
@@ -682,10 +672,8 @@ async fn refused_transaction_is_cancelled_so_that_no_nonce_is_left_open() {
 #[tokio::test]
 async fn nonce_that_somebody_else_used_ends_the_fill_only_when_that_is_final() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let request = rig.funded(1).await;
+    let solver = rig.begun(&request).await;
     rig.destination.intrude(&rig.solver_text(), 0);
     rig.mine(1);
     solver.advance(&request.id, rig.now).await.unwrap();
@@ -700,8 +688,7 @@ async fn nonce_that_somebody_else_used_ends_the_fill_only_when_that_is_final() {
     assert_eq!(rig.destination.paid(request.order_id), []);
     rig.refunded(request.order_id, 1);
     rig.is_clean().await;
-    let other = rig.quote(2, |_| ()).await;
-    rig.deposit(&other, |_| ()).await;
+    let other = rig.funded(2).await;
     rig.settle(&other).await;
     rig.filled(other.order_id, 2);
 }
@@ -710,10 +697,8 @@ async fn nonce_that_somebody_else_used_ends_the_fill_only_when_that_is_final() {
 async fn reorged_fill_is_the_same_bytes_again() {
     for (depth, keep) in [(1, true), (3, true), (3, false)] {
         let mut rig = Rig::new();
-        let request = rig.quote(1, |_| ()).await;
-        rig.deposit(&request, |_| ()).await;
-        let solver = rig.solver().await;
-        solver.advance(&request.id, rig.now).await.unwrap();
+        let request = rig.funded(1).await;
+        let solver = rig.begun(&request).await;
         rig.mine(3);
         solver.advance(&request.id, rig.now).await.unwrap();
         assert_eq!(rig.status(&request).await, Status::Success);
@@ -744,7 +729,7 @@ async fn reorged_fill_is_the_same_bytes_again() {
 }
 
 impl Rig {
-    async fn stand(&self, request: &crate::request::Request, standing: Standing) {
+    async fn stand(&self, request: &Request, standing: Standing) {
         let change = |facts: &mut crate::request::fact::Facts| {
             facts.deposits[0].standing = standing;
         };
@@ -760,13 +745,12 @@ impl Rig {
 #[tokio::test]
 async fn refund_that_left_its_chain_with_its_deposit_is_cancelled_and_paid_when_that_is_back() {
     let mut rig = Rig::new();
-    let refunds = |request: &mut crate::request::Request| {
+    let refunds = |request: &mut Request| {
         request.referrer = Some("debug-force-refund".into());
     };
     let request = rig.quote(1, refunds).await;
     rig.deposit(&request, |_| ()).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let solver = rig.begun(&request).await;
     rig.mine(3);
     solver.advance(&request.id, rig.now).await.unwrap();
     assert_eq!(rig.status(&request).await, Status::Refund);
@@ -800,10 +784,8 @@ async fn refund_that_left_its_chain_with_its_deposit_is_cancelled_and_paid_when_
 #[tokio::test]
 async fn fill_in_no_block_without_its_deposit_is_cancelled_and_the_deposit_given_back() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let request = rig.funded(1).await;
+    rig.begun(&request).await;
     assert_eq!(rig.status(&request).await, Status::Submitted);
     rig.destination.forget();
     rig.stand(&request, Standing::Reorged).await;
@@ -826,8 +808,7 @@ async fn fill_in_no_block_near_the_deadline_is_cancelled_and_given_back() {
         .quote(1, |request| request.order.output.deadline = deadline)
         .await;
     rig.deposit(&request, |_| ()).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.begun(&request).await;
     assert_eq!(rig.status(&request).await, Status::Submitted);
     rig.destination.forget();
     rig.mine(31);
@@ -868,10 +849,8 @@ async fn orders_beyond_the_inventory_wait_and_are_given_back_at_last() {
 async fn order_waits_for_gas_that_is_there_again() {
     let mut rig = Rig::new();
     rig.destination.give(&rig.solver_text(), native(), 0);
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let request = rig.funded(1).await;
+    rig.begun(&request).await;
     assert_eq!(rig.claim(&request).await.legs, []);
     rig.destination
         .give(&rig.solver_text(), native(), rig::RICH);
@@ -882,8 +861,7 @@ async fn order_waits_for_gas_that_is_there_again() {
 #[tokio::test]
 async fn holder_that_was_replaced_changes_nothing_any_more() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     let old = rig.solver().await;
     let new = rig.solver().await;
     let late = old.advance(&request.id, rig.now).await;
@@ -898,8 +876,7 @@ async fn holder_that_was_replaced_changes_nothing_any_more() {
 #[tokio::test]
 async fn who_asks_at_the_same_time_fills_once() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     let solver = rig.solver().await;
     let all = (0..8).map(|_| solver.advance(&request.id, rig.now));
     for done in futures::future::join_all(all).await {
@@ -1003,7 +980,7 @@ async fn network_that_does_not_answer_holds_up_its_own_ways_only() {
 }
 
 /// What the quote charged for gas on the destination.
-fn charging(request: &mut crate::request::Request, units: u64) {
+fn charging(request: &mut Request, units: u64) {
     let amount = |units: u64| {
         serde_json::json!({"currency": {"chainId": 31_001, "address": fixtures::USDC, "symbol": "USDC",
             "name": "USDC", "decimals": 6,
@@ -1038,7 +1015,7 @@ async fn what_a_failed_fills_bytes_cost_is_taken_from_the_refund_too() {
     // Five units more than its gas, rounded up together.
     let bytes = 2_362_762_500_u64;
     let mut rig = Rig::new();
-    let change = |request: &mut crate::request::Request| {
+    let change = |request: &mut Request| {
         charging(request, 1_000);
         request.fill_besides = U256::from(bytes);
     };
@@ -1073,7 +1050,7 @@ async fn what_it_cost_to_use_a_refused_fills_nonce_up_is_taken_from_the_refund()
 async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
     let mut rig = Rig::new();
     let first = rig.quote(1, |_| ()).await;
-    let own = |request: &mut crate::request::Request| request.user = recipient(4);
+    let own = |request: &mut Request| request.user = recipient(4);
     let other = rig.quote(2, own).await;
     // The same user's: what somebody else deposits in that name blames nobody.
     let third = rig
@@ -1088,7 +1065,11 @@ async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
         let mut deposit = fixtures::deposit(1, Standing::Final);
         by(depositor, own)(&mut deposit);
         let mut breaker = solver.breaker.lock().unwrap();
-        breaker.lost((&first, &deposit), true, 1_000, rig.now / 1_000);
+        let loss = Loss {
+            cost: 1_000,
+            handed_over: true,
+        };
+        breaker.lost(&first, &deposit, loss, rig.now / 1_000);
     };
     let (stranger, user) = (recipient(4), fixtures::USER);
     cost(&stranger, true);
@@ -1167,7 +1148,7 @@ async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
 #[tokio::test]
 async fn operator_sees_parked_deposits_releases_and_dismisses_them() {
     let mut rig = Rig::new();
-    let force = |request: &mut crate::request::Request| {
+    let force = |request: &mut Request| {
         request.referrer = Some("debug-force-refund".into());
         request.order.inputs[0].refunds[0].currency = native().into();
     };
@@ -1223,8 +1204,7 @@ async fn releasing_anothers_deposit_says_nothing_of_the_orders_own() {
 #[tokio::test]
 async fn unsettled_payments_are_listed_tried_at_once_and_written_off() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     rig.settle(&request).await;
     let handle = handle(&rig);
     let listed = handle.unsettled().await.unwrap();
@@ -1257,8 +1237,7 @@ async fn unsettled_payments_are_listed_tried_at_once_and_written_off() {
 #[tokio::test]
 async fn books_tell_what_is_owed_and_a_gap_above_the_limit_pauses_fills() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     rig.settle(&request).await;
     let mut solver = rig.solver().await;
     solver.gap_limit = 99;
@@ -1308,8 +1287,7 @@ async fn a_row_that_cannot_be_read_ends_no_reconciliation_and_a_lost_price_hides
         );
     };
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     rig.settle(&request).await;
     let mut solver = rig.solver().await;
     solver.gap_limit = 99;

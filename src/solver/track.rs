@@ -76,7 +76,7 @@ impl Solver {
         next.legs[at].stage = stage;
         next.legs[at].transaction = match status {
             AttemptStatus::Included { signed, .. } => Some(signed.id.clone()),
-            AttemptStatus::Waiting | AttemptStatus::Lost => None,
+            AttemptStatus::Waiting | AttemptStatus::Lost | AttemptStatus::Expired => None,
         };
         next.legs[at].wasted = match self.wasted(account, leg, (attempt, status)).await {
             Some(wasted) => wasted,
@@ -86,7 +86,7 @@ impl Solver {
         let unpaid = (stage == Stage::Failed && paid == Some(false))
             .then(|| park::unpaid(view, &next.legs[at]));
         if stage == Stage::Failed {
-            next = self.failed(view, next, (at, status, unpaid.is_some()))?;
+            next = self.failed(view, next, leg, status)?;
         }
         let mut facts = view.facts.clone();
         reflect(&mut facts, leg, attempt, (status, stage));
@@ -125,19 +125,20 @@ impl Solver {
     }
 
     /// What follows from a payment that can never pay: its order fails, or its deposit is given back after a pause. The
-    /// deposit is parked where it is unknown what became of the money.
+    /// deposit is parked where the payment succeeded: it is unknown what became of the money.
     fn failed(
         &self,
         view: &View,
         mut next: Claim,
-        (at, status, unpaid): (usize, &AttemptStatus, bool),
+        leg: &Leg,
+        status: &AttemptStatus,
     ) -> Result<Claim, SolverError> {
-        let leg = next.legs[at].clone();
+        let unpaid = has_succeeded(status);
         if leg.purpose == Purpose::Fill && unpaid {
-            next = claim::failed(&next, self.why(view, &leg, status));
+            next = claim::failed(&next, self.why(view, leg, status));
         } else if leg.purpose == Purpose::Fill {
-            next = view.declined(&next, leg.deposit, self.why(view, &leg, status));
-        } else if !unpaid && is_reverted(status) {
+            next = view.declined(&next, leg.deposit, self.why(view, leg, status));
+        } else if is_reverted(status) {
             let manual = RefundFailReason::ManualRefundRequired;
             next = claim::pause(&next, leg.deposit, manual, view.now / 1_000);
         }
@@ -224,8 +225,10 @@ impl Solver {
                 true => FailReason::TooLittleReceived,
                 false => FailReason::ExecutionReverted,
             },
-            AttemptStatus::Included { .. } if is_reorged(view, leg) => FailReason::DepositReorged,
-            AttemptStatus::Included { .. } if self.late(view, leg) => FailReason::OrderExpired,
+            // It was given up: a transaction used up what it holds, or its own ones expired.
+            _ if is_reorged(view, leg) => FailReason::DepositReorged,
+            _ if self.late(view, leg) => FailReason::OrderExpired,
+            AttemptStatus::Expired => FailReason::TransactionNotIncluded,
             AttemptStatus::Included { .. } => FailReason::TransactionSubmissionFailed,
         }
     }
@@ -313,6 +316,10 @@ fn is_reverted(status: &AttemptStatus) -> bool {
     matches!(status, AttemptStatus::Included { signed, success: false, .. } if !signed.cancels)
 }
 
+fn has_succeeded(status: &AttemptStatus) -> bool {
+    matches!(status, AttemptStatus::Included { signed, success: true, .. } if !signed.cancels)
+}
+
 fn is_reorged(view: &View, leg: &Leg) -> bool {
     view.deposit(&leg.deposit)
         .is_some_and(|deposit| deposit.standing == Standing::Reorged)
@@ -330,7 +337,7 @@ fn received(receipt: &Receipt, to: &vm::Address, currency: &vm::Address) -> Amou
 /// The stage of a payment, by the status of its attempt.
 fn stage(status: &AttemptStatus, paid: Option<bool>) -> Stage {
     match status {
-        AttemptStatus::Lost => Stage::Failed,
+        AttemptStatus::Lost | AttemptStatus::Expired => Stage::Failed,
         AttemptStatus::Waiting => Stage::Open,
         AttemptStatus::Included {
             signed,
@@ -357,7 +364,7 @@ fn reflect(
     for mut attempt in attempts(leg, kept) {
         attempt.state = match status {
             AttemptStatus::Waiting => State::Broadcast,
-            AttemptStatus::Lost => State::Replaced,
+            AttemptStatus::Lost | AttemptStatus::Expired => State::Replaced,
             AttemptStatus::Included { signed, .. } if signed.id != attempt.transaction => {
                 State::Replaced
             }

@@ -17,9 +17,12 @@ use crate::{
         reason::{FailReason, RefundFailReason},
         status::is_users,
     },
-    store::rows::{
-        self,
-        claim::{Claim, Leg},
+    store::{
+        requests::Seen,
+        rows::{
+            self,
+            claim::{Claim, Leg},
+        },
     },
 };
 
@@ -72,6 +75,14 @@ impl View {
             worths: &self.worths,
             barred: &self.barred,
             families,
+        }
+    }
+
+    /// What a decision rests on.
+    pub(super) fn seen(&self) -> Seen<'_> {
+        Seen {
+            id: &self.request.id,
+            facts: &self.facts,
         }
     }
 

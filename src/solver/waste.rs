@@ -10,6 +10,7 @@ use vm::{Amount, spelled_alike};
 use super::{
     Solver, SolverError, View,
     account::{AttemptStatus, SolverAccount},
+    breaker::Loss,
     refund::converted,
 };
 use crate::{
@@ -153,8 +154,11 @@ impl Solver {
         let now = view.now / 1_000;
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         if leg.purpose == Purpose::Fill {
-            let handed_over = self.hands_over(&view.request);
-            return breaker.lost((&view.request, deposit), handed_over, loss, now);
+            let loss = Loss {
+                cost: loss,
+                handed_over: self.hands_over(&view.request),
+            };
+            return breaker.lost(&view.request, deposit, loss, now);
         }
         breaker.lost_giving_back(deposit, loss, now);
     }

@@ -82,36 +82,22 @@ pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
         errors: Vec::new(),
     };
     let mut walk = Walk::new(store);
-    loop {
-        let page = walk.page().await?;
-        if page.is_empty() {
-            return Ok(check.report);
-        }
-        for (key, value) in page {
-            check.row(key, &value).await?;
-        }
+    while let Some((key, value)) = walk.next().await? {
+        check.row(key, &value).await?;
     }
+    Ok(check.report)
 }
 
 /// What void statements consumed: it may be free, or serve another statement.
 async fn freed(store: &dyn Store) -> Result<HashSet<String>, StoreError> {
     let (mut walk, mut freed) = (Walk::of(store, VOID), HashSet::new());
-    loop {
-        let page = walk.page().await?;
-        if page.is_empty() {
-            return Ok(freed);
-        }
-        for (key, value) in page {
-            if let Ok(Row::Void { void, .. }) = Row::decode(&key, &value) {
-                freed.extend(
-                    void.entry
-                        .consumes
-                        .into_iter()
-                        .map(|consumed| consumed.what),
-                );
-            }
+    while let Some((key, value)) = walk.next().await? {
+        if let Ok(Row::Void { void, .. }) = Row::decode(&key, &value) {
+            let consumed = void.entry.consumes.into_iter();
+            freed.extend(consumed.map(|consumed| consumed.what));
         }
     }
+    Ok(freed)
 }
 
 /// A running check.

@@ -170,19 +170,13 @@ pub async fn write(store: &dyn Store, out: &mut impl Write) -> Result<u64, DumpE
         format: FORMAT,
     })?;
     let mut walk = Walk::new(store);
-    loop {
-        let page = walk.page().await?;
-        if page.is_empty() {
-            break;
-        }
-        for (key, value) in page {
-            out.line(&Line {
-                kind: key.kind.0,
-                name: key.name.into(),
-                value: value.into(),
-            })?;
-            out.rows += 1;
-        }
+    while let Some((key, value)) = walk.next().await? {
+        out.line(&Line {
+            kind: key.kind.0,
+            name: key.name.into(),
+            value: value.into(),
+        })?;
+        out.rows += 1;
     }
     let foot = out.foot();
     out.line(&foot)?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
-use super::{Batch, Expect, Outcome, Store, StoreError, rows::RowError, rows::integrator as rows};
+use super::{Batch, Store, StoreError, rows::RowError, rows::integrator as rows};
 use crate::integrator::Integrator;
 
 /// Integrators by label.
@@ -70,10 +70,7 @@ impl Integrators {
             let before = found.as_deref().map(rows::decode).transpose();
             let after = change(before.map_err(IntegratorsError::from)?)?;
             let bytes = rows::encode(&after).map_err(IntegratorsError::from)?;
-            let expect = found.map_or(Expect::Absent, Expect::Equals);
-            let batch = Batch::new()
-                .expect(key.clone(), expect)
-                .put(key.clone(), bytes);
+            let batch = Batch::new().swap(key.clone(), found, bytes);
             let kept = self.clone().keep(batch, after, turn);
             let kept = tokio::spawn(kept).await;
             let kept = kept.map_err(|_| IntegratorsError::Store(StoreError::Closed))?;
@@ -90,9 +87,9 @@ impl Integrators {
         after: Integrator,
         _turn: OwnedMutexGuard<()>,
     ) -> Result<Option<Arc<Integrator>>, IntegratorsError> {
-        let Outcome::Applied { .. } = self.store.commit(batch).await? else {
+        if !self.store.commit(batch).await?.is_applied() {
             return Ok(None);
-        };
+        }
         let after = Arc::new(after);
         self.all.send_modify(|all| {
             Arc::make_mut(all).insert(after.label.clone(), after.clone());

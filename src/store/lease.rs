@@ -2,7 +2,7 @@
 //! [`rows::lease`]).
 
 use super::{
-    Batch, Expect, Key, Outcome, Store,
+    Batch, Expect, Key, Store,
     requests::RequestsError,
     rows::{self, lease::Lease},
 };
@@ -27,14 +27,9 @@ impl Held {
         let before = found.as_deref().map(Lease::decode).transpose()?;
         let fence = before.map_or(1, |lease| lease.fence + 1);
         let row = Lease { fence, since: now }.encode()?;
-        let expect = found.map_or(Expect::Absent, Expect::Equals);
-        let batch = Batch::new()
-            .expect(key.clone(), expect)
-            .put(key.clone(), row.clone());
-        Ok(match store.commit(batch).await? {
-            Outcome::Refused { .. } => None,
-            Outcome::Applied { .. } => Some(Self { key, row }),
-        })
+        let batch = Batch::new().swap(key.clone(), found, row.clone());
+        let taken = store.commit(batch).await?.is_applied();
+        Ok(taken.then_some(Self { key, row }))
     }
 
     /// An empty commit of this holder; the store refuses it once there is another holder.

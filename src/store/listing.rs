@@ -21,7 +21,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 pub use self::records::Record;
 use self::walk::{Walk, Way};
 use super::{
-    Key, Range, Store, StoreError,
+    Key, Range, Store, StoreError, by_way_of,
     requests::RequestsError,
     rows::{
         self, LISTED,
@@ -63,17 +63,7 @@ pub enum ListingError {
     Foreign,
 }
 
-impl From<StoreError> for ListingError {
-    fn from(error: StoreError) -> Self {
-        Self::Requests(error.into())
-    }
-}
-
-impl From<rows::RowError> for ListingError {
-    fn from(error: rows::RowError) -> Self {
-        Self::Requests(error.into())
-    }
-}
+by_way_of!(ListingError, RequestsError: StoreError, rows::RowError);
 
 /// The part of a query's answer that is wanted.
 #[derive(Clone, Copy, Debug)]

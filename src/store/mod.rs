@@ -67,6 +67,11 @@ pub enum Expect {
 }
 
 impl Expect {
+    /// That a row is as it was found.
+    pub fn unchanged(found: Option<Vec<u8>>) -> Self {
+        found.map_or(Self::Absent, Self::Equals)
+    }
+
     /// Whether `found` meets the precondition.
     pub fn met(&self, found: Option<&[u8]>) -> bool {
         match (self, found) {
@@ -131,6 +136,19 @@ impl Batch {
     pub fn delete(mut self, key: Key) -> Self {
         self.writes.push((key, None));
         self
+    }
+
+    /// Writes the row under `key`, which must still be `before`.
+    #[must_use]
+    pub fn swap(self, key: Key, before: Option<Vec<u8>>, after: Vec<u8>) -> Self {
+        let unchanged = Expect::unchanged(before);
+        self.expect(key.clone(), unchanged).put(key, after)
+    }
+
+    /// Deletes the row under `key`, which must still be `before`.
+    #[must_use]
+    pub fn remove(self, key: Key, before: Vec<u8>) -> Self {
+        self.expect(key.clone(), Expect::Equals(before)).delete(key)
     }
 
     /// Appends a row to a log: a kind whose names are 8-byte big-endian numbers. The commit assigns the number, one
@@ -231,6 +249,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether everything is written.
+    pub fn is_applied(&self) -> bool {
+        matches!(self, Self::Applied { .. })
+    }
+
     /// Applied, without an appended row.
     pub const APPLIED: Self = Self::Applied { number: None };
 }
@@ -281,6 +304,18 @@ pub enum StoreError {
     #[error("a row of kind {0} belongs to the other store")]
     Foreign(u8),
 }
+
+/// Makes errors of the types `from` errors of type `error`, by way of the one that both have to do with.
+macro_rules! by_way_of {
+    ($error:ty, $way:ty: $($from:ty),+) => {
+        $(impl From<$from> for $error {
+            fn from(error: $from) -> Self {
+                <$way>::from(error).into()
+            }
+        })+
+    };
+}
+pub(crate) use by_way_of;
 
 /// A store. All backends pass the same conformance tests.
 #[async_trait]

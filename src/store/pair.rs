@@ -14,7 +14,7 @@ use async_trait::async_trait;
 
 use super::{
     Batch, Key, Kind, OpenError, Outcome, Range, ReplaceError, Store, StoreError, rows,
-    sled::{Making, SledStore, home},
+    sled::{Making, SledStore, clear, home},
 };
 
 /// The directories of the two stores.
@@ -142,7 +142,7 @@ impl Pair {
         .await;
         if made.is_err() && journal.is_dir() {
             // The journal got its name before the store failed.
-            SledStore::remove(&journal)?;
+            clear(&journal)?;
         }
         made
     }
@@ -173,10 +173,8 @@ fn there(path: &Path) -> Result<Option<SledStore>, OpenError> {
 
 fn fresh(path: &Path) -> Result<[u8; 16], OpenError> {
     let mut pair = [0; 16];
-    getrandom::fill(&mut pair).map_err(|error| OpenError::Io {
-        path: path.to_owned(),
-        error: io::Error::other(error.to_string()),
-    })?;
+    let filled = getrandom::fill(&mut pair);
+    filled.map_err(|error| OpenError::io(path)(io::Error::other(error.to_string())))?;
     Ok(pair)
 }
 

@@ -8,7 +8,7 @@ use alloy::primitives::B256;
 use tokio::sync::{broadcast, watch};
 
 use super::{
-    Batch, Expect, Outcome, Store, StoreError,
+    Batch, Expect, Key, Outcome, Store, StoreError,
     large::{Budget, Ledger},
     reserve::Reserve,
     rows::{self, RowError},
@@ -61,6 +61,13 @@ pub fn unless_forgotten<T>(recorded: Result<T, RequestsError>) -> Result<Option<
         Err(RequestsError::Unknown(_)) => Ok(None),
         recorded => recorded.map(Some),
     }
+}
+
+/// A request as somebody saw it who decides by that.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    pub id: &'a B256,
+    pub facts: &'a Facts,
 }
 
 impl Requests {
@@ -182,14 +189,10 @@ impl Requests {
                 rows::quote::key(id),
             ];
             let batch = self.rows_of(&stored, &mut after, now, with.clone()).await?;
-            match self.store.commit(batch).await? {
-                Outcome::Applied { number } => {
-                    self.large().remove(id);
-                    self.announce(id, number);
-                    return Ok(after);
-                }
-                Outcome::Refused { key, .. } if moving.contains(&key) => {}
-                Outcome::Refused { .. } => return Err(RequestsError::Refused),
+            match self.changed_by(id, batch).await? {
+                None => return Ok(after),
+                Some(key) if moving.contains(&key) => {}
+                Some(_) => return Err(RequestsError::Refused),
             }
         }
     }
@@ -198,7 +201,7 @@ impl Requests {
     /// Durable even where `change` changes nothing.
     pub async fn decide(
         &self,
-        (id, seen): (&B256, &Facts),
+        Seen { id, facts: seen }: Seen<'_>,
         now: u64,
         with: Batch,
         change: impl FnOnce(&mut Facts) + Send,
@@ -210,17 +213,25 @@ impl Requests {
         let mut after = seen.clone();
         change(&mut after);
         if after == *seen {
-            let same = with.expect(rows::facts::key(id), stored.expect());
+            let same = with.expect(rows::facts::key(id), Expect::unchanged(stored.bytes));
             self.apply(same).await?;
             return Ok(after);
         }
         let batch = self.rows_of(&stored, &mut after, now, with).await?;
+        match self.changed_by(id, batch).await? {
+            None => Ok(after),
+            Some(_) => Err(RequestsError::Refused),
+        }
+    }
+
+    /// Commits a change of the facts of `id` and announces it. Returns the key of the row that refused it.
+    async fn changed_by(&self, id: &B256, batch: Batch) -> Result<Option<Key>, RequestsError> {
         match self.store.commit(batch).await? {
-            Outcome::Refused { .. } => Err(RequestsError::Refused),
+            Outcome::Refused { key, .. } => Ok(Some(key)),
             Outcome::Applied { number } => {
                 self.large().remove(id);
                 self.announce(id, number);
-                Ok(after)
+                Ok(None)
             }
         }
     }
@@ -287,9 +298,7 @@ impl Requests {
         after.version = stored.facts.version + 1;
         after.updated_at = now.max(stored.facts.updated_at);
         let key = rows::facts::key(&stored.id);
-        let batch = with
-            .expect(key.clone(), stored.expect())
-            .put(key, rows::facts::encode(after)?);
+        let batch = with.swap(key, stored.bytes.clone(), rows::facts::encode(after)?);
         let batch = rows::tx_details::wanted(batch, &stored.id, (&stored.facts, after), now)?;
         // Retention may delete a quote between two reads of a caller that is about to act on it.
         let kept = self.kept(&stored.id).await?;
@@ -315,10 +324,8 @@ impl Requests {
         if batch.is_empty() {
             return Ok(());
         }
-        match self.store.commit(batch).await? {
-            Outcome::Applied { .. } => Ok(()),
-            Outcome::Refused { .. } => Err(RequestsError::Refused),
-        }
+        let applied = self.store.commit(batch).await?.is_applied();
+        applied.then_some(()).ok_or(RequestsError::Refused)
     }
 
     /// Announces that the facts of `id`, and all events up to `number`, are durable.
@@ -363,8 +370,7 @@ impl Kept {
             false => batch,
         };
         Ok(batch
-            .expect(key.clone(), Expect::Equals(bytes.clone()))
-            .delete(key)
+            .remove(key, bytes.clone())
             .put(rows::request::key(id), self.row()?.to_vec()))
     }
 }
@@ -374,13 +380,6 @@ struct Stored {
     id: B256,
     facts: Facts,
     bytes: Option<Vec<u8>>,
-}
-
-impl Stored {
-    /// The precondition that the facts are unchanged.
-    fn expect(&self) -> Expect {
-        self.bytes.clone().map_or(Expect::Absent, Expect::Equals)
-    }
 }
 
 #[cfg(test)]

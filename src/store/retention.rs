@@ -12,7 +12,7 @@ use alloy::primitives::B256;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Batch, Expect, Key, Outcome, Range, Store,
+    Batch, Key, Range, Store,
     requests::{Requests, RequestsError},
     rows::{self, RowError, candle, large, order, parked, quote, transaction},
 };
@@ -91,12 +91,12 @@ impl Sweep {
                 && !self.is_open(store, &key, now).await?
             {
                 // The row may change at this moment.
-                batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
+                batch = batch.remove(key, bytes);
                 batch = gone.into_iter().fold(batch, Batch::delete);
                 some += 1;
             }
         }
-        let refused = some > 0 && !matches!(store.commit(batch).await?, Outcome::Applied { .. });
+        let refused = some > 0 && !store.commit(batch).await?.is_applied();
         let mut swept = Swept::default();
         match self.stage {
             _ if refused => {}

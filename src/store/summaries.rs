@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Batch, Expect, Key, Outcome, Store,
+    Batch, Expect, Key, Store,
     requests::RequestsError,
     rows::{self, listed, summary, version},
     walk::Walk,
@@ -43,9 +43,7 @@ pub(super) async fn changed(
         .as_deref()
         .and_then(|bytes| summary::decode(bytes).ok());
     let after = Summary::of(changed.request, changed.after);
-    let batch = batch
-        .expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals))
-        .put(key, summary::encode(&after)?);
+    let batch = batch.swap(key, found, summary::encode(&after)?);
     let gone = before.as_ref().map(listed::rows).transpose()?;
     let mut gone = gone.unwrap_or_default();
     if changed.before.is_none() {
@@ -86,7 +84,7 @@ pub async fn are_complete(store: &dyn Store) -> Result<bool, RequestsError> {
 
 /// Whether the store has no requests.
 pub async fn none(store: &dyn Store) -> Result<bool, RequestsError> {
-    Ok(Walk::of(store, rows::REQUEST).page().await?.is_empty())
+    Ok(Walk::of(store, rows::REQUEST).next().await?.is_none())
 }
 
 /// Writes the missing summaries and records that all exist; returns their number. Requests may be written and changed
@@ -114,14 +112,14 @@ async fn several(store: &dyn Store, rows: &[(Key, Vec<u8>)]) -> Result<(), Reque
     for (_, bytes) in rows {
         batch = made(store, &rows::request::decode(bytes)?, batch).await?;
     }
-    if let Outcome::Applied { .. } = store.commit(batch).await? {
+    if store.commit(batch).await?.is_applied() {
         return Ok(());
     }
     for (_, bytes) in rows {
         let request = rows::request::decode(bytes)?;
         loop {
             let batch = made(store, &request, Batch::new()).await?;
-            if let Outcome::Applied { .. } = store.commit(batch).await? {
+            if store.commit(batch).await?.is_applied() {
                 break;
             }
         }
@@ -134,7 +132,7 @@ async fn made(store: &dyn Store, request: &Request, batch: Batch) -> Result<Batc
     let key = rows::facts::key(&request.id);
     let found = store.read(&key).await?;
     let facts = found.as_deref().map(rows::facts::decode).transpose()?;
-    let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
+    let batch = batch.expect(key, Expect::unchanged(found));
     let facts = facts.unwrap_or_default();
     let all = Changed {
         request,

@@ -1,6 +1,6 @@
 //! Walks all rows of a store, of any kind.
 
-use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError, rows::is_journal};
+use super::{Batch, Key, Kind, Range, Store, StoreError, rows::is_journal};
 
 /// The most rows per read and per commit.
 const PAGE: usize = 256;
@@ -16,6 +16,8 @@ pub struct Walk<'a> {
     store: &'a dyn Store,
     kinds: std::ops::RangeInclusive<u8>,
     range: Option<Range>,
+    /// Rows that were read and not returned by [`Self::next`] yet.
+    read: std::vec::IntoIter<Stored>,
 }
 
 impl<'a> Walk<'a> {
@@ -34,10 +36,19 @@ impl<'a> Walk<'a> {
             store,
             kinds,
             range: None,
+            read: Vec::new().into_iter(),
         }
     }
 
-    /// The next rows; empty at the end.
+    /// The next row; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Stored>, StoreError> {
+        if self.read.as_slice().is_empty() {
+            self.read = self.page().await?.into_iter();
+        }
+        Ok(self.read.next())
+    }
+
+    /// The next rows; empty at the end. Not to be mixed with [`Self::next`].
     pub async fn page(&mut self) -> Result<Vec<Stored>, StoreError> {
         loop {
             let range = match self.range.take() {
@@ -102,27 +113,21 @@ impl<'a> Filling<'a> {
     /// Commits the collected rows.
     pub async fn flush(&mut self) -> Result<(), StoreError> {
         (self.rows, self.bytes) = (0, 0);
-        match self.store.commit(std::mem::take(&mut self.batch)).await? {
-            Outcome::Applied { .. } => Ok(()),
-            Outcome::Refused { .. } => Err(StoreError::Failed("a put was refused".into())),
-        }
+        let written = self.store.commit(std::mem::take(&mut self.batch)).await?;
+        let refused = || StoreError::Failed("a put was refused".into());
+        written.is_applied().then_some(()).ok_or_else(refused)
     }
 }
 
 /// Copies every row of `from` into `to`, durably; returns the number.
 pub async fn copy(from: &dyn Store, to: &dyn Store) -> Result<u64, StoreError> {
     let (mut walk, mut filling, mut count) = (Walk::new(from), Filling::new(to), 0);
-    loop {
-        let page = walk.page().await?;
-        if page.is_empty() {
-            filling.flush().await?;
-            return Ok(count);
-        }
-        for row in page {
-            filling.put(row).await?;
-            count += 1;
-        }
+    while let Some(row) = walk.next().await? {
+        filling.put(row).await?;
+        count += 1;
     }
+    filling.flush().await?;
+    Ok(count)
 }
 
 /// Whether both stores hold the same rows.

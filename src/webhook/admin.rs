@@ -16,7 +16,7 @@ use crate::{
     integrator::Integrator,
     request::event::Event,
     store::{
-        Batch, Expect, Kind, Outcome, StoreError,
+        Batch, Expect, Kind, StoreError, by_way_of,
         rows::{
             self, DEAD, DELIVERY, RowError,
             dead::Dead,
@@ -53,17 +53,7 @@ pub enum AdminError {
     Ending,
 }
 
-impl From<StoreError> for AdminError {
-    fn from(error: StoreError) -> Self {
-        WebhookError::from(error).into()
-    }
-}
-
-impl From<RowError> for AdminError {
-    fn from(error: RowError) -> Self {
-        WebhookError::from(error).into()
-    }
-}
+by_way_of!(AdminError, WebhookError: StoreError, RowError);
 
 /// An endpoint. Times are unix milliseconds; the last ones are since the daemon started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,13 +180,12 @@ impl AdminHandle {
         let at = (self.context.clock)();
         let batch = Batch::new().expect(rows::event::key(number), Expect::Equals(bytes));
         let batch = again(batch, &owner, number, at)?;
-        match self.context.requests.store().commit(batch).await? {
-            Outcome::Refused { .. } => Err(AdminError::Waiting(number)),
-            Outcome::Applied { .. } => {
-                self.owed(&owner, vec![number], at).await?;
-                Ok(owner)
-            }
+        let committed = self.context.requests.store().commit(batch).await?;
+        if !committed.is_applied() {
+            return Err(AdminError::Waiting(number));
         }
+        self.owed(&owner, vec![number], at).await?;
+        Ok(owner)
     }
 
     /// Sends the oldest dead deliveries of `label`, or of all endpoints, again: at most [`REPLAYED`]. Returns their
@@ -252,7 +241,7 @@ impl AdminHandle {
             // The event is kept as long as the delivery row exists.
             let batch = Batch::new().expect(key, Expect::Equals(bytes));
             let batch = again(batch, label, number, at)?;
-            if let Outcome::Applied { .. } = store.commit(batch).await? {
+            if store.commit(batch).await?.is_applied() {
                 numbers.push(number);
             }
         }

@@ -6,7 +6,7 @@ use super::{FOLLOWER, WebhookContext, WebhookError, fair_queue::Label, schedule:
 use crate::{
     request::event::Event,
     store::{
-        Batch, Expect, Outcome, Store,
+        Batch, Store,
         rows::{self, dead::Dead, delivery::Delivery},
     },
 };
@@ -54,14 +54,8 @@ pub async fn further(
         .into_iter()
         .filter_map(|(number, event)| Some((owed(context, event)?, number)));
     let (given_up, owed): (Vec<_>, Vec<_>) = owed.partition(|(label, _)| full.contains(&**label));
-    let key = rows::mark::key(FOLLOWER);
-    let before = match mark {
-        0 => Expect::Absent,
-        _ => Expect::Equals(rows::mark::encode(mark)),
-    };
-    let batch = Batch::new()
-        .expect(key.clone(), before)
-        .put(key, rows::mark::encode(last));
+    let before = (mark > 0).then(|| rows::mark::encode(mark));
+    let batch = Batch::new().swap(rows::mark::key(FOLLOWER), before, rows::mark::encode(last));
     let batch = owed.iter().fold(batch, |batch, (label, number)| {
         batch.put(rows::delivery::key(label, *number), fresh.clone())
     });
@@ -74,15 +68,15 @@ pub async fn further(
     let batch = given_up.iter().fold(batch, |batch, (label, number)| {
         batch.put(rows::dead::key(label, *number), dead.clone())
     });
-    match context.requests.store().commit(batch).await? {
-        Outcome::Applied { .. } => Ok(Fanned {
-            mark: last,
-            owed,
-            given_up,
-            at,
-        }),
-        Outcome::Refused { .. } => Err(WebhookError::Contested),
+    if !context.requests.store().commit(batch).await?.is_applied() {
+        return Err(WebhookError::Contested);
     }
+    Ok(Fanned {
+        mark: last,
+        owed,
+        given_up,
+        at,
+    })
 }
 
 /// The label of the integrator whose webhook gets the event.

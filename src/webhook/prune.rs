@@ -4,7 +4,7 @@ use super::WebhookError;
 use crate::{
     request::event::Event,
     store::{
-        Batch, Expect, Key, Outcome, Range, Store,
+        Batch, Expect, Key, Range, Store,
         requests::Requests,
         rows::{self, DEAD, dead::Dead, mark::FOLLOWERS},
     },
@@ -33,13 +33,7 @@ pub async fn prune(requests: &Requests, now: u64) -> Result<Pruned, WebhookError
 }
 
 async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
-    let mut range = Range {
-        kind: DEAD,
-        prefix: Vec::new(),
-        after: None,
-        limit: PAGE,
-        reverse: false,
-    };
+    let mut range = Range::new(DEAD, &[], None, PAGE);
     let mut count = 0;
     loop {
         let page = store.scan(range.clone()).await?;
@@ -51,7 +45,7 @@ async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
         for (key, bytes) in page {
             if Dead::decode(&bytes)?.at < old {
                 // The operator may replay the delivery at this moment.
-                batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
+                batch = batch.remove(key, bytes);
                 some += 1;
             }
         }
@@ -103,7 +97,7 @@ async fn commit(store: &dyn Store, batch: Batch, some: u64) -> Result<u64, Webho
     if some == 0 {
         return Ok(0);
     }
-    let applied = matches!(store.commit(batch).await?, Outcome::Applied { .. });
+    let applied = store.commit(batch).await?.is_applied();
     Ok(if applied { some } else { 0 })
 }
 

@@ -78,7 +78,7 @@ impl Queue {
     pub fn wants(&mut self) -> Option<(u64, usize)> {
         let wants = !self.paging && self.read < self.written && self.held.len() < HELD / 2;
         self.paging |= wants;
-        wants.then_some((self.read, HELD - self.held.len()))
+        wants.then(|| (self.read, HELD - self.held.len()))
     }
 
     /// Adds a page of rows (number, since, due), read when `written` was the newest. Fewer rows than `asked` means
@@ -200,6 +200,18 @@ mod tests {
             quiet_until,
             ..success(1)
         }
+    }
+
+    #[test]
+    fn no_page_is_wanted_while_more_than_the_limit_is_in_memory() {
+        let mut queue = Queue::default();
+        let many = HELD as u64 + 1;
+        queue.page(&[], 1, many);
+        for number in 1..=many {
+            queue.add(number, 0, 0);
+        }
+        queue.left(many + 1);
+        assert_eq!(queue.wants(), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{WebhookContext, WebhookError, attempt::Change, fair_queue::Label};
 use crate::store::{
-    Batch, Outcome,
+    Batch,
     rows::{self, DELIVERY, delivery::Delivery},
 };
 
@@ -39,10 +39,9 @@ pub async fn write(context: &WebhookContext, records: &[Record]) -> Result<(), W
     if batch.is_empty() {
         return Ok(());
     }
-    match context.requests.store().commit(batch).await? {
-        Outcome::Applied { .. } => Ok(()),
-        Outcome::Refused { .. } => Err(WebhookError::Contested),
-    }
+    let written = context.requests.store().commit(batch).await?;
+    let applied = written.is_applied().then_some(());
+    applied.ok_or(WebhookError::Contested)
 }
 
 /// Rows of `label` after event `after`.

@@ -129,21 +129,16 @@ impl Worker {
         let store = self.context.requests.store().clone();
         self.mark = fan::mark(&*store).await?;
         let mut walk = Walk::of(&*store, DELIVERY);
-        loop {
-            let page = walk.page().await?;
-            if page.is_empty() {
-                return Ok(());
-            }
-            for (key, _) in &page {
-                // `store verify` reports rows with unreadable names.
-                if let Some((label, number)) = rows::delivery::parts(&key.name) {
-                    self.owed += 1;
-                    let label = label.into();
-                    self.fair_queue.with(&label, |queue| queue.left(number));
-                    self.turn_pages(&label);
-                }
+        while let Some((key, _)) = walk.next().await? {
+            // `store verify` reports rows with unreadable names.
+            if let Some((label, number)) = rows::delivery::parts(&key.name) {
+                self.owed += 1;
+                let label = label.into();
+                self.fair_queue.with(&label, |queue| queue.left(number));
+                self.turn_pages(&label);
             }
         }
+        Ok(())
     }
 
     /// Starts every task that can start: following, tries, recording, pruning.

@@ -4,7 +4,6 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use crate::support::{daemon::KEY, fixture, http::Server, world};
-use async_trait::async_trait;
 use hyper::{HeaderMap, Method};
 use intentd::{
     api::oracle::{ROUTES, State},
@@ -22,71 +21,41 @@ use intentd::{
 use serde_json::Value;
 use vm::{
     B256, Block, Chain, ChainEntry, ChainReader, ChainSpec, Deposit, Endpoint, Family, Head,
-    ReadError, Receipt, Transaction, TxRef, U256, protocol::order::Order,
+    Transaction, U256,
+    protocol::order::Order,
+    testing::{Answers, Script, receipt, said},
 };
 
-/// Every transaction deposits 1000 for this order.
-struct Deposits {
-    spec: Arc<ChainSpec>,
-    order: B256,
-}
-
-impl Deposits {
-    fn block() -> Block {
-        Block {
-            number: 1000,
-            hash: B256::repeat_byte(2),
-            parent: B256::repeat_byte(1),
-            time: 1_760_000_500,
-        }
-    }
-}
-
-#[async_trait]
-impl ChainReader for Deposits {
-    async fn head(&self) -> Result<Head, ReadError> {
-        let block = Self::block();
-        let block = Block {
-            number: block.number + 1_000,
-            time: block.time + 1_000,
-            ..block
-        };
-        Ok(Head {
-            block,
-            tagged: Some(2_000),
-        })
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.head().await
-    }
-
-    async fn contains(&self, _: &Block) -> Result<bool, ReadError> {
-        Ok(true)
-    }
-
-    async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
-        let address = |text: &str| self.spec.family.address(text).unwrap();
-        let deposit = Deposit {
-            index: 0,
-            depository: address("99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2"),
-            depositor: address("9yAjGW9ypxCGhTpZyUfUoKFVjb87zkqTqrkBQwfr8Jk7"),
-            currency: self.spec.family.native().unwrap(),
-            amount: U256::from(1000),
-            id: self.order.to_string().into(),
-            named_by_other: false,
-        };
-        Ok(Transaction::Succeeded(Receipt {
-            block: Self::block(),
-            sender: None,
-            deposits: Ok(vec![deposit]),
-            payments: Vec::new(),
-            calls: Vec::new(),
-            executions: Vec::new(),
-            references: Vec::new(),
-            outer_call: None,
-        }))
-    }
+/// Every transaction of the chain deposits 1000 for this order.
+fn deposits(spec: &ChainSpec, order: B256) -> Arc<dyn ChainReader> {
+    let block = |number, time| Block {
+        number,
+        hash: B256::repeat_byte(2),
+        parent: B256::repeat_byte(1),
+        time,
+    };
+    let address = |text: &str| spec.family.address(text).unwrap();
+    let mut receipt = receipt(block(1_000, 1_760_000_500));
+    receipt.deposits = Ok(vec![Deposit {
+        index: 0,
+        depository: address("99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2"),
+        depositor: address("9yAjGW9ypxCGhTpZyUfUoKFVjb87zkqTqrkBQwfr8Jk7"),
+        currency: spec.family.native().unwrap(),
+        amount: U256::from(1000),
+        id: order.to_string().into(),
+        named_by_other: false,
+    }]);
+    let head = Head {
+        block: block(2_000, 1_760_001_500),
+        tagged: Some(2_000),
+    };
+    let answers = Answers {
+        head: Some(|own: &Script<(Head, Transaction)>| said(Ok(own.0.clone()))),
+        contains: Some(|_, _| said(Ok(true))),
+        transaction: Some(|own, _, _| said(Ok(own.1.clone()))),
+        ..Answers::default()
+    };
+    Script::at(0).answering((head, Transaction::Succeeded(receipt)), answers)
 }
 
 /// The family of a chain in the recorded configuration.
@@ -118,10 +87,7 @@ fn oracle(world: &Server, order: B256) -> Attestor {
         client: Endpoint::client().unwrap(),
     };
     let provider = (bitcoin.family.open.unwrap())(&bitcoin, &endpoint).unwrap();
-    let reader: Arc<dyn ChainReader> = Arc::new(Deposits {
-        spec: solana.clone(),
-        order,
-    });
+    let reader = deposits(&solana, order);
     let open = |spec: Arc<ChainSpec>, reader| Reachable {
         family: Some(spec.family),
         chain: Ok(Chain {

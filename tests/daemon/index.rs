@@ -16,13 +16,13 @@ use intentd::{
     },
     market::Market,
     request::{
-        Execution, Leg, Operation, Request, TradeType,
+        Leg, Operation, Request,
         fact::{Deposit, Standing},
         tx_details::TxDetails,
     },
     store::{Batch, memory::MemoryStore, requests::Requests, rows::tx_details},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use vm::{Chain, ChainEntry, Endpoint, SETTLEMENT, quorum::Quorum};
 
 const NOW: u64 = 1_800_000_000_000;
@@ -72,28 +72,15 @@ fn request(order: SignedOrder, user: &str) -> Request {
         order: order.order,
         order_signature: order.signature,
         operation: Operation::Bridge,
-        execution: Execution::Solver,
-        trade_type: TradeType::ExactInput,
         user: user.into(),
         recipient: user.into(),
         refund_to: user.into(),
         origin: leg(31_001, "origin"),
         destination: leg(31_002, "destination"),
-        calls: Vec::new(),
-        calls_work: None,
-        authorizations: Vec::new(),
-        late_slippage_bps: None,
-        true_exact_output: false,
-        fill_work: 21_000,
-        fill_rate: U256::ZERO,
-        fill_besides: U256::ZERO,
-        own_call: None,
         referrer: None,
         api_key: None,
         created_at: NOW,
-        valid_until: u64::MAX,
-        expires_at: None,
-        quoted: Value::Null.into(),
+        ..crate::support::request::request(0, "")
     }
 }
 

@@ -374,7 +374,7 @@ async fn forged_payment_fills_nothing() {
     // The solver pays one, and has a provider that says it were all of it.
     let (solver, id) = (&world.solver, deal.order.id);
     let site = &world.destination;
-    let short = site.pay_erc20(solver, (usd, U256::from(1)), RECIPIENT, id);
+    let short = site.pay_erc20(solver, token(usd, 1), RECIPIENT, id);
     let paid = done(short.await).transaction_hash;
     finalize(&world, site).await;
     let body = claim::fill(&deal.order, &deposits, paid);

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use devnet::{
     claim,
     node::Payload,
-    world::{Deposit, Devnet, Execution, Options},
+    world::{Deposit, Devnet, Execution, Money, Options},
 };
 use http_body_util::Full;
 use hyper::{Response, StatusCode};
@@ -25,7 +25,7 @@ use intentd::{
     chains::Chains,
     config::Config,
     request::{
-        self, Operation, Request, TradeType,
+        self, Operation, Request,
         fact::{self, Applied, Facts, Inclusion, Purpose, Standing},
     },
     sign::{KeyRing, raw::RawKey},
@@ -132,12 +132,9 @@ impl Rig {
     /// The worker, started over the same store.
     async fn settler(&self) -> Settler {
         let hub = self.chains.hub().unwrap();
-        let (chain, trading_providers) = (
-            hub.chain.clone(),
-            (hub.trading_providers.clone(), hub.required),
-        );
-        let named = ("relay", self.world.hub.node.chain_id);
-        let chain = TradingChain::plain(named, chain, trading_providers).unwrap();
+        let (chain, providers) = (hub.chain.clone(), hub.trading_providers.clone());
+        let number = self.world.hub.node.chain_id;
+        let chain = TradingChain::plain(chain, number, providers, hub.required).unwrap();
         let signer = Arc::new(RawKey::parse(&self.world.solver.key()).unwrap());
         let keys = Keys {
             current: signer.clone(),
@@ -224,28 +221,15 @@ impl Rig {
             order: deal.order.order.clone(),
             order_signature: deal.order.signature.clone(),
             operation: Operation::Bridge,
-            execution: request::Execution::Solver,
-            trade_type: TradeType::ExactInput,
             user: user.clone(),
             recipient: user.clone(),
             refund_to: user,
             origin: leg(&self.world.origin, AMOUNT),
             destination: leg(&self.world.destination, 900),
-            calls: Vec::new(),
-            calls_work: None,
-            authorizations: Vec::new(),
-            late_slippage_bps: None,
-            true_exact_output: false,
-            fill_work: 21_000,
-            fill_rate: U256::ZERO,
-            fill_besides: U256::ZERO,
-            own_call: None,
             referrer: None,
             api_key: None,
             created_at: self.now,
-            valid_until: u64::MAX,
-            expires_at: None,
-            quoted: Value::Null.into(),
+            ..crate::support::request::request(0, "")
         }
     }
 
@@ -815,7 +799,10 @@ async fn what_the_solver_does_not_pay_for_is_what_oracles_refuse() {
     let gone = origin
         .pay_erc20(
             &world.solver,
-            (origin.token, U256::from(AMOUNT)),
+            Money {
+                currency: origin.token,
+                amount: U256::from(AMOUNT),
+            },
             world.user.address(),
             asked.order.id,
         )

@@ -19,6 +19,8 @@ mod claims;
 mod clock;
 mod customer;
 mod endings;
+#[path = "../support/engine.rs"]
+mod engine;
 mod fuse;
 mod history;
 mod inbox;

@@ -26,9 +26,9 @@ const NEXT: &str = "0x2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6
 async fn promised(world: &World, owner: Owner) -> B256 {
     let chains = world.opened();
     let hub = chains.hub().unwrap();
-    let (name, number, _) = CHAINS[2];
-    let providers = (hub.trading_providers.clone(), hub.required);
-    let chain = TradingChain::plain((name, number), hub.chain.clone(), providers).unwrap();
+    let (_, number, _) = CHAINS[2];
+    let providers = hub.trading_providers.clone();
+    let chain = TradingChain::plain(hub.chain.clone(), number, providers, hub.required).unwrap();
     let store: Arc<dyn Store> = world.store.clone();
     let (keys, now) = (KeyRing::of_secp256k1(key(SOLVER)), clock::millis());
     let limits = SendLimits::default();

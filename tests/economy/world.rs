@@ -11,7 +11,7 @@ use intentd::{
     sign::{Signer, raw::RawKey},
     store::memory::MemoryStore,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use vm::{ChainEntry, protocol::message::Domain};
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
         provider::Provider,
         state::{Contract, State},
     },
+    engine::Asked,
     fuse::Mortal,
     market::{self, CHAINS, Prices},
     process::Process,
@@ -37,9 +38,6 @@ const GAS: u128 = 20_000_000_000;
 /// Labels of the keys of whoever may force at the solver's oracle, and of its peers.
 pub const FORCER: &str = "operator";
 pub const PEERS: &str = "peer";
-
-/// What the solver has asked its oracle.
-pub type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// The chains with their providers, the store, and the keys: all that a restarted process finds again.
 pub struct World {

@@ -8,7 +8,7 @@ use alloy::{
 };
 use intentd::chains::Opened;
 use serde_json::{Value, json};
-use vm::{ChainEntry, ChainSpec, protocol::message::Domain, quorum::Quorum};
+use vm::{ChainEntry, ChainSpec, protocol::message::Domain};
 
 use crate::{
     chain::{
@@ -168,24 +168,7 @@ impl Side for Evm {
     }
 
     fn open(&self) -> Opened {
-        let readers = self.providers.iter().zip(["one", "two", "three"]);
-        let readers = readers.map(|(provider, name)| provider.reader(name));
-        let spec = &self.chain.spec;
-        let quorum = Arc::new(Quorum::new(&spec.id, readers.collect(), 2).unwrap());
-        Opened {
-            chain: vm::Chain {
-                spec: spec.clone(),
-                reader: quorum.clone(),
-                state: Some(quorum.clone()),
-            },
-            quorum,
-            providers: 3,
-            required: 2,
-            named: true,
-            few: None,
-            trading_providers: self.providers.iter().map(Provider::trade).collect(),
-            asking: self.providers.iter().map(Provider::trade).collect(),
-        }
+        Provider::open(&self.chain, &self.providers)
     }
 
     fn network(&self) -> Value {

@@ -3,7 +3,10 @@
 
 use alloy::primitives::U256;
 use intentd::{
-    request::fact::State,
+    request::{
+        fact::{Facts, State},
+        reason::FailReason,
+    },
     store::{
         Kind, Range, Store, check,
         requests::Requests,
@@ -84,9 +87,18 @@ impl Machine {
             .count()
     }
 
-    async fn attempts(&self, deal: &Deal) -> Vec<State> {
+    /// Why the order was not filled.
+    pub async fn failure(&self, deal: &Deal) -> Option<FailReason> {
+        self.facts(deal).await.failure
+    }
+
+    async fn facts(&self, deal: &Deal) -> Facts {
         let requests = Requests::new(self.store.clone());
-        let facts = requests.facts(&deal.request).await.unwrap();
+        requests.facts(&deal.request).await.unwrap()
+    }
+
+    async fn attempts(&self, deal: &Deal) -> Vec<State> {
+        let facts = self.facts(deal).await;
         facts
             .attempts
             .into_iter()

@@ -20,6 +20,9 @@ mod chain;
 #[path = "../economy/clock.rs"]
 mod clock;
 #[allow(dead_code)]
+#[path = "../support/engine.rs"]
+mod engine;
+#[allow(dead_code)]
 #[path = "../economy/fuse.rs"]
 mod fuse;
 #[allow(dead_code)]

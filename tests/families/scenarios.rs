@@ -2,6 +2,8 @@
 
 use std::{future::Future, pin::Pin};
 
+use intentd::request::reason::FailReason;
+
 use crate::{
     deal::{Asset, Deal},
     invariants::Ending,
@@ -217,6 +219,10 @@ async fn given_up(m: &mut Machine) -> Wrong {
     m.pass(SOON).await;
     act(m, destination, Act::Weather(Weather::Fair));
     all.extend(m.ends(&deal, Ending::Refunded).await);
+    // What ends the attempt is the family's (it is replaced, or expires); the reason is the order's.
+    let failure = m.failure(&deal).await;
+    let so = failure != Some(FailReason::OrderExpired);
+    all.extend(wrong(so, &format!("given up because of {failure:?}")));
     all
 }
 

@@ -7,7 +7,6 @@ use intentd::chains::Opened;
 use serde_json::{Value, json};
 use vm::{
     ChainEntry, ChainSpec, Endpoint,
-    quorum::Quorum,
     testing::scripted::{
         FAMILY, Key, LIFE, Manners, Payments, SALT, Transaction, Transfer, Unsigned, World,
         address, register, spelled, url,
@@ -16,7 +15,7 @@ use vm::{
 };
 
 use crate::{
-    clock,
+    clock, engine,
     side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
 };
 
@@ -112,25 +111,8 @@ impl Side for Scripted {
         let endpoints: Vec<_> = endpoints.collect();
         let (open, trade) = (FAMILY.open.unwrap(), FAMILY.trade.unwrap());
         let providers = endpoints.iter().map(|one| open(&self.spec, one).unwrap());
-        let quorum = Arc::new(Quorum::new(&self.spec.id, providers.collect(), 2).unwrap());
-        let trading_providers: Vec<_> = endpoints
-            .iter()
-            .map(|one| trade(&self.spec, one).unwrap())
-            .collect();
-        Opened {
-            chain: vm::Chain {
-                spec: self.spec.clone(),
-                reader: quorum.clone(),
-                state: None,
-            },
-            quorum,
-            providers: 3,
-            required: 2,
-            named: true,
-            few: None,
-            asking: trading_providers.clone(),
-            trading_providers,
-        }
+        let trading = endpoints.iter().map(|one| trade(&self.spec, one).unwrap());
+        engine::opened(&self.spec, providers.collect(), trading.collect())
     }
 
     fn network(&self) -> Value {

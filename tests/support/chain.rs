@@ -134,10 +134,9 @@ impl<'a> Deal<'a> {
 
     async fn pay(&self, chain: &DevChain, money: Money, to: Address) -> B256 {
         let (solver, id) = (&self.world.solver, self.order.id);
-        let Money { currency, amount } = money;
-        let sent = match currency.is_zero() {
-            true => chain.pay_native(solver, to, amount, id).await,
-            false => chain.pay_erc20(solver, (currency, amount), to, id).await,
+        let sent = match money.currency.is_zero() {
+            true => chain.pay_native(solver, to, money.amount, id).await,
+            false => chain.pay_erc20(solver, money, to, id).await,
         };
         let hash = done(sent).transaction_hash;
         finalize(self.world, chain).await;

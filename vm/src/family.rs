@@ -134,6 +134,17 @@ impl Family {
         Ok(Address::from_parts(text, bytes))
     }
 
+    /// The one spelling of an account, contract or currency: texts that name the same one have the same, and no others
+    /// have. A text that is none stands for itself, hex without case.
+    pub fn canonical(&self, text: &str) -> String {
+        let address = self.any_address(text);
+        let spelled = address.and_then(|address| self.codec.decode_address(address.bytes()));
+        spelled.unwrap_or_else(|_| match text.starts_with("0x") {
+            true => text.to_ascii_lowercase(),
+            false => text.to_owned(),
+        })
+    }
+
     /// The native currency.
     pub fn native(&self) -> Result<Address, CodecError> {
         self.currency(self.codec.native())

@@ -46,8 +46,9 @@ pub use self::{
         StepBuilder, StepFee, StepKind,
     },
     submit::{
-        Account, Attempt, Broadcast, Costs, Fate, Goal, Included, Intent, Jump, Label, Landing,
-        Outlook, Prepared, SignedTx, Spent, Standing, Status, SubmitError, Submitter, Writer,
+        Account, Attempt, Broadcast, Costs, Fate, Goal, Included, Intent, Jump, Known, Label,
+        Landing, Outlook, Prepared, SignedTx, Spent, Standing, Status, SubmitError, Submitter,
+        Writer,
     },
     swap::{
         OpenSwaps, SwapAccess, SwapContracts, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapSpec,

@@ -8,6 +8,7 @@ use futures::{
 };
 use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::{
     IntoParams, ToSchema,
     openapi::{RefOr, Schema},
@@ -129,18 +130,16 @@ pub struct Logo {
 }
 
 /// The contracts of a chain that the market file names.
+#[skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Contracts {
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     multicall3: Option<String>,
     /// Makes the calls of fills.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     erc20_router: Option<String>,
     /// Takes the solver's tokens for fills through the router.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     approval_proxy: Option<String>,
     v3: Routers,
@@ -148,11 +147,9 @@ pub struct Contracts {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     previous_erc20_routers: Vec<String>,
     /// The wrapped form of the native currency.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     wrapped_native: Option<String>,
     /// Where the user's own exchanges are made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     uniswap_v3: Option<Exchange>,
     /// Exchanges with the same contracts, for requests with `useFallbacks`.

@@ -290,7 +290,7 @@ async fn balance(
     let owner = chain.spec.family.account(user).map_err(wrong)?;
     let address = chain.spec.family.currency(&currency.address);
     let address = address.map_err(ApiError::internal)?;
-    let read = chain.ask(|provider| {
+    let read = chain.providers.failover.first(|provider| {
         let (owner, address) = (owner.clone(), address.clone());
         async move { provider.accounts.balance(&owner, &address).await }
     });

@@ -180,8 +180,9 @@ async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiErro
         return Ok(listed);
     };
     let contract = &contract;
-    let info = chain
-        .ask(|provider| async move { provider.accounts.currency(contract).await })
+    let failover = &chain.providers.failover;
+    let info = failover
+        .first(|provider| async move { provider.accounts.currency(contract).await })
         .await?;
     Ok(info
         .map(|info| Listed {

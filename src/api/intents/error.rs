@@ -2,6 +2,7 @@
 //! reads the status from the body only (guide: protocol 11.8).
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::codes::{OTHERS, QUOTES};
@@ -63,6 +64,7 @@ pub(super) struct Failure {
 }
 
 /// A quote's refusal, with what a simulation said where one reverted.
+#[skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = QuoteRefused)]
@@ -71,14 +73,11 @@ pub(super) struct QuoteFailure {
     message: String,
     error_code: ErrorCode,
     /// What the contract said; set, as the next two are, where a simulation reverted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error_data: Option<String>,
     /// The head at which it reverted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     approx_simulated_block: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     failed_call_data: Option<FailedCall>,
     /// The published client reads the HTTP status from the body only.

@@ -83,14 +83,10 @@ struct Asked {
 }
 
 async fn events(fanout: &Arc<Fanout>, request: &Request) -> Result<Response, ApiError> {
-    let query = request
-        .target
-        .split_once('?')
-        .map_or("", |(_, query)| query);
-    let pairs: Vec<_> = url::form_urlencoded::parse(query.as_bytes()).collect();
+    let pairs: Vec<_> = request.parameters().collect();
     let named = |wanted: &str| {
         let pairs = pairs.iter().filter(|(name, _)| name == wanted);
-        pairs.map(|(_, value)| value.as_ref()).collect::<Vec<_>>()
+        pairs.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
     };
     let ids = named("requestId");
     let ids = ids.into_iter().map(request_id);
@@ -101,8 +97,8 @@ async fn events(fanout: &Arc<Fanout>, request: &Request) -> Result<Response, Api
     let feed = feed::open(fanout, interests, key, number(last)?).await?;
     let answer = Response::stream(HeaderValue::from_static(EVENTS), feed);
     Ok(answer
-        .with("cache-control", HeaderValue::from_static("no-store"))
-        .with("x-accel-buffering", HeaderValue::from_static("no")))
+        .saying("cache-control", "no-store")
+        .saying("x-accel-buffering", "no"))
 }
 
 fn interests(request: &Request, ids: Vec<B256>) -> Result<Vec<Interest>, ApiError> {

@@ -30,11 +30,15 @@ use crate::{
     market::{Market, Network},
     price::PriceSource,
     quote::{pricing_chain::Capacity, pricing_chain::PricingChain, service::Quoter, swaps::Swaps},
+    request::{
+        filter::{Edition, described},
+        render,
+    },
     store::{listing::Listing, requests::Requests},
 };
 
 pub use self::about::ABOUT;
-use self::row::{get, got, post, quoted, retiring};
+use self::row::{At, get, got, post, quoted, retiring};
 
 /// What the handlers answer from.
 pub struct State {
@@ -145,7 +149,7 @@ pub static ROUTES: &[Route<State>] = &[
              take back what a status told.",
         ),
         (Query::of::<status::Asked>(), Shape::of::<status::V3>()),
-        |state, request| -> Answer { Box::pin(status::v3(state, request)) },
+        |state, request| -> Answer { Box::pin(status::rendered(state, request, render::v3)) },
     ),
     get(
         "/intents/status/v2",
@@ -156,7 +160,7 @@ pub static ROUTES: &[Route<State>] = &[
              `pending`.",
         ),
         (Query::of::<status::Asked>(), Shape::of::<status::V2>()),
-        |state, request| -> Answer { Box::pin(status::v2(state, request)) },
+        |state, request| -> Answer { Box::pin(status::rendered(state, request, render::v2)) },
     ),
     get(
         "/intents/status",
@@ -167,10 +171,13 @@ pub static ROUTES: &[Route<State>] = &[
              is `fallback`.",
         ),
         (Query::of::<status::Asked>(), Shape::of::<status::V1>()),
-        |state, request| -> Answer { Box::pin(status::v1(state, request)) },
+        |state, request| -> Answer { Box::pin(status::rendered(state, request, render::v1)) },
     ),
     got(
-        ("/requests/v3", access::LISTING_V3),
+        At {
+            path: "/requests/v3",
+            access: access::LISTING_V3,
+        },
         (
             "Requests",
             "List requests",
@@ -179,7 +186,7 @@ pub static ROUTES: &[Route<State>] = &[
              have a `continuation`.",
         ),
         (
-            Query::of::<requests::AskedV3>(),
+            Query::by(|| described(Edition::V3)),
             Shape::of::<requests::ListV3>(),
         ),
         |state, request| -> Answer { Box::pin(requests::v3(state, request)) },
@@ -193,13 +200,16 @@ pub static ROUTES: &[Route<State>] = &[
              when it is served, and its limit shrinks every month.",
         ),
         (
-            Query::of::<requests::AskedV2>(),
+            Query::by(|| described(Edition::V2)),
             Shape::of::<requests::ListV2>(),
         ),
         |state, request| -> Answer { Box::pin(requests::v2(state, request)) },
     ),
     got(
-        ("/requests", access::LISTING),
+        At {
+            path: "/requests",
+            access: access::LISTING,
+        },
         (
             "Requests",
             "List requests (version 1, deprecated)",
@@ -207,7 +217,7 @@ pub static ROUTES: &[Route<State>] = &[
              parameters of version 1.",
         ),
         (
-            Query::of::<requests::AskedV1>(),
+            Query::by(|| described(Edition::V1)),
             Shape::of::<requests::ListV1>(),
         ),
         |state, request| -> Answer { Box::pin(requests::v1(state, request)) },
@@ -242,7 +252,10 @@ pub static ROUTES: &[Route<State>] = &[
         |state, request| -> Answer { Box::pin(transactions::single(state, request)) },
     ),
     got(
-        ("/transactions/status", access::TRANSACTION_STATUS),
+        At {
+            path: "/transactions/status",
+            access: access::TRANSACTION_STATUS,
+        },
         (
             "Transactions",
             "Get the status of a transaction",

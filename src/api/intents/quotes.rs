@@ -2,7 +2,6 @@
 //! name knows the first version of the status only: its checks name that.
 
 use alloy::primitives::keccak256;
-use hyper::header::HeaderValue;
 use serde::Serialize;
 
 use super::{Shared, error};
@@ -64,18 +63,15 @@ pub async fn deprecated(state: Shared, request: Request) -> Result<Response, Api
     let answer = quoted(state, request, first_checks).await;
     Ok(answer
         .unwrap_or_else(error::ERRORS.answer)
-        .with("deprecation", HeaderValue::from_static(DEPRECATED))
-        .with(
-            "link",
-            HeaderValue::from_static("</quote/v2>; rel=\"successor-version\""),
-        ))
+        .saying("deprecation", DEPRECATED)
+        .saying("link", "</quote/v2>; rel=\"successor-version\""))
 }
 
 pub async fn price(state: Shared, request: Request) -> Result<Response, ApiError> {
     let value = request.value()?;
     let priced = async {
         let body = Body::read(value)?;
-        state.quoter.price(&body, label(&request)).await
+        state.quoter.price(&body, request.label()).await
     };
     answered(&request, priced).await
 }
@@ -93,7 +89,7 @@ pub async fn multi(state: Shared, request: Request) -> Result<Response, ApiError
 
 /// Who asks: a key, or an address (its site, where that has many).
 fn caller(request: &Request) -> Caller<'_> {
-    let key = label(request);
+    let key = request.label();
     let who = match key {
         Some(label) => format!("key {label}"),
         None => limit::caller(request.client).connection().to_string(),
@@ -104,9 +100,4 @@ fn caller(request: &Request) -> Caller<'_> {
         key,
         by: u64::from_be_bytes(by),
     }
-}
-
-/// What the caller's key is called.
-fn label(request: &Request) -> Option<&str> {
-    request.key.as_ref().map(|label| label.as_str())
 }

@@ -2,10 +2,7 @@
 
 use hyper::header::AUTHORIZATION;
 use serde::Serialize;
-use utoipa::{
-    IntoParams, ToSchema,
-    openapi::path::{Parameter, ParameterIn},
-};
+use utoipa::ToSchema;
 
 use super::{
     Shared,
@@ -14,36 +11,11 @@ use super::{
 use crate::{
     http::{ApiError, Request, Response, auth::KEY},
     request::{
-        filter::{self, Asked, Caller, Edition, Wrong},
+        filter::{Asked, Caller, Edition, Wrong},
         listing::{self, Case, V1, V2, V3},
     },
     store::listing::{Cut, ListingError},
 };
-
-/// What `/requests/v3` reads of the query; all of it must hold. Anything else is refused.
-pub struct AskedV3;
-/// What `/requests/v2` reads of the query.
-pub struct AskedV2;
-/// What `/requests` reads of the query.
-pub struct AskedV1;
-
-impl IntoParams for AskedV3 {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        filter::described(Edition::V3)
-    }
-}
-
-impl IntoParams for AskedV2 {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        filter::described(Edition::V2)
-    }
-}
-
-impl IntoParams for AskedV1 {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        filter::described(Edition::V1)
-    }
-}
 
 /// A page of the listing.
 #[derive(Serialize, ToSchema)]
@@ -120,7 +92,7 @@ async fn page<T>(
     edition: Edition,
     render: fn(&Case<'_>) -> T,
 ) -> Result<Rendered<T>, ApiError> {
-    let label = request.key.as_ref().map(|label| label.as_str());
+    let label = request.label();
     let asked = asked(state, request, edition, label)?;
     let cut = Cut {
         limit: asked.limit,
@@ -164,11 +136,7 @@ fn asked(
     let networks = state.market.networks().iter();
     let private = networks.filter(|network| network.private);
     let private: Vec<_> = private.map(|network| network.chain_id).collect();
-    let query = request
-        .target
-        .split_once('?')
-        .map_or("", |(_, query)| query);
-    let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned();
+    let pairs = request.parameters();
     Ok(Asked::parse(edition, pairs, &caller, &private)?)
 }
 

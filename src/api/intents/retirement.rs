@@ -1,5 +1,5 @@
-//! How `GET /requests/v2` goes: announced on every answer, then slower every month, then gone
-//! (guide: protocol 11.12). What it is at a time is a pure function of that time.
+//! The retirement of `GET /requests/v2`: announced on every answer, then slower every month, then gone
+//! (guide: protocol 11.12). Its state is a pure function of the time.
 
 use std::{
     net::IpAddr,

@@ -118,12 +118,22 @@ pub const fn get<S>(
     shapes: (Query, Shape),
     handler: Handler<S>,
 ) -> Route<S> {
-    got((path, Access::Counted), said, shapes, handler)
+    let at = At {
+        path,
+        access: Access::Counted,
+    };
+    got(at, said, shapes, handler)
+}
+
+/// A path with terms of its own.
+pub struct At {
+    pub path: &'static str,
+    pub access: Access,
 }
 
 /// A GET with terms of its own.
 pub const fn got<S>(
-    (path, access): (&'static str, Access),
+    At { path, access }: At,
     said: Said,
     (query, answer): (Query, Shape),
     handler: Handler<S>,

@@ -7,7 +7,7 @@ use vm::B256;
 use super::Shared;
 use crate::{
     http::{ApiError, Request, Response},
-    request::{self, fact::Facts, render},
+    request::{self, fact::Facts},
 };
 
 pub use crate::request::render::{V1, V2, V3};
@@ -20,19 +20,8 @@ pub struct Asked {
     request_id: String,
 }
 
-pub async fn v3(state: Shared, request: Request) -> Result<Response, ApiError> {
-    rendered(state, request, render::v3).await
-}
-
-pub async fn v2(state: Shared, request: Request) -> Result<Response, ApiError> {
-    rendered(state, request, render::v2).await
-}
-
-pub async fn v1(state: Shared, request: Request) -> Result<Response, ApiError> {
-    rendered(state, request, render::v1).await
-}
-
-async fn rendered<T: Serialize>(
+/// The status as `render` tells it.
+pub async fn rendered<T: Serialize>(
     state: Shared,
     request: Request,
     render: fn(&request::Request, &Facts) -> T,

@@ -110,7 +110,7 @@ pub const DEPOSITS: &[Code] = &[
     ),
     never(
         "DEPOSIT_NAMED_BY_OTHER",
-        "The order stands only in calldata that the payer did not send.",
+        "The order stands only in data that the payer did not send.",
         "Somebody else named the order. The deposit counts for nothing that its payer did not name.",
     ),
     never(

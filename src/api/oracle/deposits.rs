@@ -87,7 +87,6 @@ pub struct DepositExtra {
 pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: Ask = request.json()?;
     let question = question(&request, ask.request_peer_signatures);
-    let hints = ask.hints.as_ref().map(DepositHints::value).transpose();
     let claim = DepositClaim {
         chain: ask.chain_id.0,
         transaction: ask.transaction_id.0,
@@ -96,7 +95,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             Some(Mode::Slow) | None => statement::Mode::Slow,
         },
         keyed: request.key.is_some(),
-        hints: hints.map_err(ApiError::internal)?,
+        hints: ask.hints.as_ref().map(DepositHints::value).transpose()?,
     };
     let answer = state.oracle.deposit(&claim, question.as_ref()).await?;
     let body = Body {

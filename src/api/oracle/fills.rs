@@ -1,6 +1,7 @@
 //! `POST /attestations/solver-fills/v1`.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::{
@@ -16,6 +17,7 @@ use crate::{
 };
 
 /// The body, which the answer echoes.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = FillRequest)]
@@ -27,7 +29,6 @@ pub struct Ask {
     /// Trusts the caller about the payments; needs a key that the operator allows it. The order's
     /// signature and a deposit of the order are needed all the same. Of the peers only those are
     /// asked that are shown the caller's own key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<Flag>,
     /// The solver's word for this claim: personal_sign over the 32 bytes of
     /// `sha256("claim:fill:" + idempotencyKey)`, the key being that of the execution (`0x` hex, lower
@@ -35,13 +36,9 @@ pub struct Ask {
     /// the order by more than the oracle tolerates (1 % by default), and where the order's salt begins
     /// with the 16 bytes `0xb7064203155a802ad4966746909a3047`, by which a solver asks for it in every
     /// claim; else 400 with the code `SOLVER_SIGNATURE_REQUIRED`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub solver_signature: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<FillHints>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_hints: Option<Vec<InputHint>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_peer_signatures: Option<Flag>,
 }
 
@@ -74,7 +71,6 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     // Only forced refunds may name another chain for an input.
     let mut entries = inputs(&ask.inputs, ask.input_hints.as_deref())?;
     entries.iter_mut().for_each(|entry| entry.chain = None);
-    let hints = ask.hints.as_ref().map(FillHints::value).transpose();
     let claim = FillClaim {
         order: OrderClaim {
             order: ask.order.wire()?,
@@ -84,7 +80,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             force,
         },
         transaction: ask.fill.transaction_id.0.clone(),
-        hints: hints.map_err(ApiError::internal)?,
+        hints: ask.hints.as_ref().map(FillHints::value).transpose()?,
     };
     // One more is the fill's.
     let weight = weight(claim.order.inputs.len() + 1);

@@ -21,19 +21,57 @@ use vm::{
     hint::{HintField, HintKind, HintShape, Purpose},
 };
 
-use crate::http::{Number, Text};
+use crate::http::{ApiError, Number, Text};
 
 const INPUT_INDEX: &str = "inputIndex";
 
-/// What a family needs besides the id to find a transaction.
-#[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub struct DepositHints(Entries);
+/// Declares what bodies bring of one purpose. Its text stands in the description, too.
+macro_rules! hints {
+    ($(#[doc = $about:literal])+ $name:ident, $purpose:expr) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(Entries);
 
-/// What families need to find a fill or refund.
-#[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub struct FillHints(Entries);
+        impl $name {
+            /// As claims carry them.
+            pub fn value(&self) -> Result<Value, ApiError> {
+                serde_json::to_value(self).map_err(ApiError::internal)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let read = deserializer.deserialize_map(Reader {
+                    purpose: $purpose,
+                    indexed: false,
+                });
+                Ok(Self(read?.1))
+            }
+        }
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                object(concat!($($about),+).trim(), $purpose, &[])
+            }
+        }
+
+        impl ToSchema for $name {
+            fn schemas(schemas: &mut Schemas) {
+                referred($purpose, schemas);
+            }
+        }
+    };
+}
+
+hints! {
+    /// What a family needs besides the id to find a transaction.
+    DepositHints, Purpose::Deposit
+}
+hints! {
+    /// What families need to find a fill or refund.
+    FillHints, Purpose::Payment
+}
 
 /// What families need to find the deposit of one input.
 #[derive(Clone, Debug)]
@@ -58,24 +96,10 @@ enum Scalar {
     Number(Number),
 }
 
-impl DepositHints {
-    /// As claims carry them.
-    pub fn value(&self) -> serde_json::Result<Value> {
-        serde_json::to_value(self)
-    }
-}
-
-impl FillHints {
-    /// As claims carry them.
-    pub fn value(&self) -> serde_json::Result<Value> {
-        serde_json::to_value(self)
-    }
-}
-
 impl InputHint {
     /// As claims carry them.
-    pub fn value(&self) -> serde_json::Result<Value> {
-        serde_json::to_value(&self.hints)
+    pub fn value(&self) -> Result<Value, ApiError> {
+        serde_json::to_value(&self.hints).map_err(ApiError::internal)
     }
 }
 
@@ -102,20 +126,6 @@ impl Serialize for InputHint {
     }
 }
 
-impl<'de> Deserialize<'de> for DepositHints {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = deserializer.deserialize_map(Reader::of(Purpose::Deposit));
-        Ok(Self(read?.1))
-    }
-}
-
-impl<'de> Deserialize<'de> for FillHints {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = deserializer.deserialize_map(Reader::of(Purpose::Payment));
-        Ok(Self(read?.1))
-    }
-}
-
 impl<'de> Deserialize<'de> for InputHint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let reader = Reader {
@@ -135,15 +145,6 @@ struct Reader {
     purpose: Purpose,
     /// The object also says which input it is about.
     indexed: bool,
-}
-
-impl Reader {
-    fn of(purpose: Purpose) -> Self {
-        Self {
-            purpose,
-            indexed: false,
-        }
-    }
 }
 
 impl<'de> Visitor<'de> for Reader {
@@ -179,7 +180,7 @@ impl<'de> DeserializeSeed<'de> for MaybeHint {
     type Value = Option<Hint>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_option(self)
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -194,26 +195,7 @@ impl<'de> Visitor<'de> for MaybeHint {
         Ok(None)
     }
 
-    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(HintReader(self.0)).map(Some)
-    }
-}
-
-/// Reads a hint of this shape.
-struct HintReader(&'static HintShape);
-
-impl<'de> Visitor<'de> for HintReader {
-    type Value = Hint;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Hint, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
         let mut found: Vec<Option<Scalar>> = vec![None; self.0.fields.len()];
         while let Some(name) = fields.next_key::<String>()? {
             let known = self.0.fields.iter().zip(&mut found);
@@ -230,7 +212,7 @@ impl<'de> Visitor<'de> for HintReader {
                 None => {}
             }
         }
-        Ok(Hint(values))
+        Ok(Some(Hint(values)))
     }
 }
 
@@ -302,32 +284,6 @@ fn hint(shape: &HintShape) -> RefOr<Schema> {
         };
     }
     object.into()
-}
-
-impl PartialSchema for DepositHints {
-    fn schema() -> RefOr<Schema> {
-        let about = "What a family needs besides the id to find a transaction.";
-        object(about, Purpose::Deposit, &[])
-    }
-}
-
-impl ToSchema for DepositHints {
-    fn schemas(schemas: &mut Schemas) {
-        referred(Purpose::Deposit, schemas);
-    }
-}
-
-impl PartialSchema for FillHints {
-    fn schema() -> RefOr<Schema> {
-        let about = "What families need to find a fill or refund.";
-        object(about, Purpose::Payment, &[])
-    }
-}
-
-impl ToSchema for FillHints {
-    fn schemas(schemas: &mut Schemas) {
-        referred(Purpose::Payment, schemas);
-    }
 }
 
 impl PartialSchema for InputHint {

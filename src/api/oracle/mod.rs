@@ -45,17 +45,10 @@ impl State {
     fn forced(&self, wanted: Option<Flag>, request: &Request) -> Result<bool, Refusal> {
         let wanted = wanted.is_some_and(|flag| flag.0);
         let mut able = self.force.iter();
-        if wanted
-            && !able.any(|label| {
-                request
-                    .key
-                    .as_ref()
-                    .is_some_and(|key| key.as_str() == label)
-            })
-        {
-            return Err(Refusal::ForceNotAllowed);
+        match wanted && !able.any(|label| request.label() == Some(label)) {
+            true => Err(Refusal::ForceNotAllowed),
+            false => Ok(wanted),
         }
-        Ok(wanted)
     }
 }
 

@@ -157,10 +157,7 @@ pub fn inputs(
             },
             transaction: entry.transaction_id.0.clone(),
             chain: entry.chain_id.as_ref().map(|chain| chain.0.clone()),
-            hints: hint
-                .map(InputHint::value)
-                .transpose()
-                .map_err(ApiError::internal)?,
+            hints: hint.map(InputHint::value).transpose()?,
         })
     };
     entries.iter().map(claim).collect()

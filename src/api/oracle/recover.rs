@@ -1,6 +1,7 @@
 //! `POST /attestations/recover/v1`.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::{
@@ -16,6 +17,7 @@ use crate::{
 };
 
 /// The body.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecoverRequest)]
@@ -28,14 +30,10 @@ pub struct Ask {
     /// The order that the deposit names; needed, with its signature, until seven days after the
     /// deposit. A deposit in another currency or on another chain than the order's then goes back at
     /// once, any other once its solver has said at the hub that it neither filled nor refunded it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     /// The solver's, of the order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub order_signature: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<DepositHints>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_peer_signatures: Option<Flag>,
 }
 
@@ -50,13 +48,12 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     let ask: Ask = request.json()?;
     let question = question(&request, ask.request_peer_signatures);
     let order = ask.order.as_ref().map(Order::wire).transpose()?;
-    let hints = ask.hints.as_ref().map(DepositHints::value).transpose();
     let claim = RecoverClaim {
         chain: ask.chain_id.0,
         transaction: ask.transaction_id.0,
         onchain_id: ask.onchain_id.0,
         order: order.zip(ask.order_signature.map(|text| text.0)),
-        hints: hints.map_err(ApiError::internal)?,
+        hints: ask.hints.as_ref().map(DepositHints::value).transpose()?,
     };
     let attested = state.oracle.recover(&claim, question.as_ref()).await?;
     let body = Body {

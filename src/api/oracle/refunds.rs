@@ -1,6 +1,7 @@
 //! `POST /attestations/solver-refunds/v1`.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::{
@@ -20,6 +21,7 @@ use crate::{
 };
 
 /// The body, which the answer echoes.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RefundRequest)]
@@ -31,7 +33,6 @@ pub struct Ask {
     /// Trusts the caller about the payments; needs a key that the operator allows it. The order's
     /// signature and a deposit of the order are needed all the same. Of the peers only those are
     /// asked that are shown the caller's own key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<Flag>,
     /// The solver's word for this claim: personal_sign over the 32 bytes of
     /// `sha256("claim:refund:" + idempotencyKey)`, the key being that of the execution (`0x` hex, lower
@@ -40,13 +41,9 @@ pub struct Ask {
     /// with the 16 bytes `0xb7064203155a802ad4966746909a3047`, by which a solver asks for it in every
     /// claim; else 400 with the code `SOLVER_SIGNATURE_REQUIRED`. Needed, too, where others than the
     /// solver paid the refund, and for every refund on Bitcoin, where no input is the solver's account.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub solver_signature: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<FillHints>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_hints: Option<Vec<InputHint>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_peer_signatures: Option<Flag>,
 }
 
@@ -86,7 +83,6 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         transaction: entry.transaction_id.0.clone(),
     };
     bounded("refunds", ask.refunds.len())?;
-    let hints = ask.hints.as_ref().map(FillHints::value).transpose();
     let claim = RefundClaim {
         order: OrderClaim {
             order: ask.order.wire()?,
@@ -96,7 +92,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             force,
         },
         refunds: ask.refunds.iter().map(refund).collect(),
-        hints: hints.map_err(ApiError::internal)?,
+        hints: ask.hints.as_ref().map(FillHints::value).transpose()?,
     };
     let weight = weight(claim.order.inputs.len() + claim.refunds.len());
     request.weigh(weight);

@@ -84,6 +84,14 @@ struct Judged {
     difference: Difference,
 }
 
+/// What a claim says of an order.
+#[derive(Clone, Copy)]
+struct Claimed<'a> {
+    outcome: Outcome,
+    claim: &'a OrderClaim,
+    terms: &'a Terms,
+}
+
 impl Attestor {
     /// Attests that an order was filled.
     pub async fn fill(
@@ -93,6 +101,11 @@ impl Attestor {
     ) -> Result<OutcomeAnswer, Error> {
         let of = &claim.order;
         let terms = self.terms(Outcome::Fill, of)?;
+        let claimed = Claimed {
+            outcome: Outcome::Fill,
+            claim: of,
+            terms: &terms,
+        };
         let mut wanted = self.inputs(of, &terms)?;
         let inputs = wanted.len();
         if !of.force {
@@ -108,10 +121,9 @@ impl Attestor {
             fill::judge(&terms, backing, &paid.seen())
         };
         let judged = aside(is_long(&found), || {
-            self.judge(Outcome::Fill, of, (&terms, &found, inputs), &paid)
+            self.judge(claimed, &found[..inputs], &paid)
         })?;
-        self.end((Outcome::Fill, of), (&terms, judged, &found), asked)
-            .await
+        self.end(claimed, judged, &found, asked).await
     }
 
     /// Attests that an order was refunded.
@@ -122,6 +134,11 @@ impl Attestor {
     ) -> Result<OutcomeAnswer, Error> {
         let of = &claim.order;
         let terms = self.terms(Outcome::Refund, of)?;
+        let claimed = Claimed {
+            outcome: Outcome::Refund,
+            claim: of,
+            terms: &terms,
+        };
         let mut wanted = self.inputs(of, &terms)?;
         let inputs = wanted.len();
         let refunds: Vec<Refund> = claim.refunds.iter().map(|r| r.refund.clone()).collect();
@@ -142,21 +159,24 @@ impl Attestor {
             refund::judge(&terms, &refunds, backing, &seen)
         };
         let judged = aside(is_long(&found), || {
-            self.judge(Outcome::Refund, of, (&terms, &found, inputs), &paid)
+            self.judge(claimed, &found[..inputs], &paid)
         })?;
-        self.end((Outcome::Refund, of), (&terms, judged, &found), asked)
-            .await
+        self.end(claimed, judged, &found, asked).await
     }
 
-    /// Judges a claim over what was read: the first `inputs` of `found` are the order's deposits.
+    /// Judges a claim over what was read: `inputs` are the order's deposits.
     fn judge(
         &self,
-        outcome: Outcome,
-        claim: &OrderClaim,
-        (terms, found, inputs): (&Terms, &[Found], usize),
+        claimed: Claimed<'_>,
+        inputs: &[Found],
         paid: &dyn Fn(&Backing<'_>) -> Result<Vec<Served>, Refusal>,
     ) -> Result<Judged, Refusal> {
-        let seen: Vec<Seen<'_>> = found[..inputs].iter().map(Found::seen).collect();
+        let Claimed {
+            outcome,
+            claim,
+            terms,
+        } = claimed;
+        let seen: Vec<Seen<'_>> = inputs.iter().map(Found::seen).collect();
         let deposits = Deposits::of(&seen);
         if claim.force {
             let funded = order::forced(terms, &deposits)?;
@@ -240,10 +260,16 @@ impl Attestor {
 
     async fn end(
         &self,
-        (outcome, claim): (Outcome, &OrderClaim),
-        (terms, judged, found): (&Terms, Judged, &[Found]),
+        claimed: Claimed<'_>,
+        judged: Judged,
+        found: &[Found],
         asked: Option<Asked>,
     ) -> Result<OutcomeAnswer, Error> {
+        let Claimed {
+            outcome,
+            claim,
+            terms,
+        } = claimed;
         let (solver, fees) = (self.solver(&claim.order)?, outcome == Outcome::Fill);
         let execution = execution::outcome(terms, solver, &judged.funded, fees)?;
         let ids: Vec<B256> = judged.funded.iter().map(|m| m.onchain_id).collect();

@@ -13,9 +13,10 @@ use alloy::{signers::SignerSync, sol_types::SolValue};
 use async_trait::async_trait;
 use serde_json::json;
 use vm::{
-    Address, B256, Block, Bytes, ChainReader, Execution as Executed, Head, PaymentKind,
-    StateReader, Transaction, U256, WithdrawalStatus,
+    B256, Block, Bytes, Execution as Executed, Head, PaymentKind, Transaction, U256,
+    WithdrawalStatus,
     protocol::{hub::alias, id, limits},
+    testing::{Answers, Script, said},
 };
 
 use super::*;
@@ -39,8 +40,10 @@ mod recover;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
-/// A chain with scripted answers.
-struct Script {
+/// A chain with answers of the tests' own.
+type Chained = Script<State>;
+
+struct State {
     head: Mutex<Head>,
     fresh: Mutex<Head>,
     transactions: Mutex<HashMap<Bytes, Transaction>>,
@@ -62,10 +65,10 @@ struct Script {
     asked: Mutex<Vec<Bytes>>,
 }
 
-impl Script {
-    fn new() -> Arc<Self> {
+impl State {
+    fn chain() -> Arc<Chained> {
         let head = Read::new("base", 0).head;
-        Arc::new(Self {
+        let state = Self {
             head: Mutex::new(head.clone()),
             fresh: Mutex::new(head),
             transactions: Mutex::default(),
@@ -80,10 +83,11 @@ impl Script {
             broken: Mutex::default(),
             reads: AtomicUsize::new(0),
             asked: Mutex::default(),
-        })
+        };
+        Script::at(0).answering(state, answers())
     }
 
-    fn put(&self, read: &Read) {
+    fn add(&self, read: &Read) {
         let mut transactions = self.transactions.lock().unwrap();
         transactions.insert(read.tx.bytes.clone(), read.found.clone());
     }
@@ -91,56 +95,20 @@ impl Script {
     fn check(&self) -> Result<(), ReadError> {
         self.broken.lock().unwrap().clone().map_or(Ok(()), Err)
     }
-}
 
-#[async_trait]
-impl ChainReader for Script {
-    async fn head(&self) -> Result<Head, ReadError> {
-        self.check()?;
-        Ok(self.head.lock().unwrap().clone())
+    /// What it says unless it is broken.
+    fn answered<T>(&self, of: impl FnOnce(&Self) -> T) -> Result<T, ReadError> {
+        self.check().map(|()| of(self))
     }
 
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        Ok(self.fresh.lock().unwrap().clone())
-    }
-
-    async fn contains(&self, _: &Block) -> Result<bool, ReadError> {
-        Ok(*self.canonical.lock().unwrap())
-    }
-
-    async fn transaction(&self, tx: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
-        self.check()?;
+    fn found(&self, tx: &TxRef) -> Transaction {
         self.reads.fetch_add(1, SeqCst);
         let transactions = self.transactions.lock().unwrap();
-        Ok(transactions
-            .get(&tx.bytes)
-            .cloned()
-            .unwrap_or(Transaction::Missing))
-    }
-}
-
-#[async_trait]
-impl StateReader for Script {
-    async fn settled(&self, _: &Head) -> Result<Option<Block>, ReadError> {
-        self.check()?;
-        Ok(self.settled.lock().unwrap().clone())
+        let found = transactions.get(&tx.bytes).cloned();
+        found.unwrap_or(Transaction::Missing)
     }
 
-    async fn withdrawal(
-        &self,
-        _: &Bytes,
-        _: Option<&TxRef>,
-        _: &Block,
-    ) -> Result<WithdrawalStatus, ReadError> {
-        self.check()?;
-        Ok(*self.status.lock().unwrap())
-    }
-
-    async fn sequence(&self, _: &Address, _: &Block) -> Result<u64, ReadError> {
-        Err(ReadError::Unavailable("nobody asks for it".into()))
-    }
-
-    async fn view(&self, _: &Address, data: &Bytes, at: &Block) -> Result<Bytes, ReadError> {
+    fn viewed(&self, data: &Bytes, at: &Block) -> Result<Bytes, ReadError> {
         self.check()?;
         self.asked.lock().unwrap().push(data.clone());
         let settled = self.settled.lock().unwrap().as_ref() == Some(at);
@@ -173,12 +141,25 @@ impl StateReader for Script {
     }
 }
 
+fn answers() -> Answers<State> {
+    Answers {
+        head: Some(|own| said(own.answered(|own| own.head.lock().unwrap().clone()))),
+        fresh_head: Some(|own| said(Ok(own.fresh.lock().unwrap().clone()))),
+        contains: Some(|own, _| said(Ok(*own.canonical.lock().unwrap()))),
+        transaction: Some(|own, tx, _| said(own.answered(|own| own.found(tx)))),
+        settled: Some(|own, _| said(own.answered(|own| own.settled.lock().unwrap().clone()))),
+        withdrawal: Some(|own, _, _| said(own.answered(|own| *own.status.lock().unwrap()))),
+        view: Some(|own, _, data, at| said(own.viewed(data, at))),
+        ..Answers::default()
+    }
+}
+
 struct World {
     oracle: Attestor,
-    ethereum: Arc<Script>,
-    base: Arc<Script>,
-    hub: Arc<Script>,
-    aurora: Arc<Script>,
+    ethereum: Arc<Chained>,
+    base: Arc<Chained>,
+    hub: Arc<Chained>,
+    aurora: Arc<Chained>,
 }
 
 fn world() -> World {
@@ -187,9 +168,8 @@ fn world() -> World {
 
 fn world_on(store: Arc<dyn Store>) -> World {
     let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let (ethereum, base, hub, aurora) =
-        (Script::new(), Script::new(), Script::new(), Script::new());
-    let chain = |name: &str, script: &Arc<Script>| Chain {
+    let [ethereum, base, hub, aurora] = [(); 4].map(|()| State::chain());
+    let chain = |name: &str, script: &Arc<Chained>| Chain {
         spec: Arc::new(fixtures::spec(name)),
         reader: script.clone(),
         state: Some(script.clone()),
@@ -241,12 +221,12 @@ impl World {
         fixture
             .deposits
             .iter()
-            .for_each(|read| self.ethereum.put(read));
+            .for_each(|read| self.ethereum.add(read));
         fixture
             .refunded
             .iter()
-            .for_each(|read| self.ethereum.put(read));
-        self.base.put(&fixture.fill);
+            .for_each(|read| self.ethereum.add(read));
+        self.base.add(&fixture.fill);
         self
     }
 
@@ -424,7 +404,7 @@ async fn deposit_in_another_block_halts_and_is_signed_anew_only_after_that_is_cl
     let first = world.oracle.deposit(&claim, None).await.unwrap();
     fixture.deposits[0].receipt().block.hash = B256::repeat_byte(9);
     fixture.deposits[0].receipt().block.time -= 1;
-    world.ethereum.put(&fixture.deposits[0]);
+    world.ethereum.add(&fixture.deposits[0]);
     assert_eq!(word(world.oracle.deposit(&claim, None).await), "doubtful");
     *world.ethereum.canonical.lock().unwrap() = false;
     for _ in 0..2 {
@@ -478,7 +458,7 @@ async fn fast_deposit_that_is_reorged_is_signed_anew_and_halts_only_what_was_fin
         assert_eq!(first.attested, again.attested);
         fixture.deposits[0].receipt().block.hash = B256::repeat_byte(9);
         fixture.deposits[0].receipt().block.time -= 1;
-        world.ethereum.put(&fixture.deposits[0]);
+        world.ethereum.add(&fixture.deposits[0]);
         assert_eq!(word(world.oracle.deposit(&claim, None).await), "doubtful");
         *world.ethereum.canonical.lock().unwrap() = false;
         assert_eq!(word(world.oracle.deposit(&claim, None).await), wanted);
@@ -616,7 +596,7 @@ async fn deposited_as(world: &World, fixture: &Fixture, (tx, amount): (u8, u64))
     let mut again = fixture.clone();
     again.deposits[0].tx = fixtures::tx(tx);
     again.deposits[0].deposits()[0].amount = U256::from(amount);
-    world.ethereum.put(&again.deposits[0]);
+    world.ethereum.add(&again.deposits[0]);
     let claim = deposit_claim(&again.deposits[0]);
     let second = world.oracle.deposit(&claim, None).await.unwrap();
     again.inputs[0].onchain_id = second.messages[0].onchain_id.to_string();
@@ -660,7 +640,7 @@ async fn one_order_of_two_deposits_is_paid_once() {
     // The user deposited twice for one order; the solver shows its one payment for both.
     let mut again = fixture.clone();
     again.deposits[0].tx = fixtures::tx(0x77);
-    world.ethereum.put(&again.deposits[0]);
+    world.ethereum.add(&again.deposits[0]);
     let claim = deposit_claim(&again.deposits[0]);
     let second = world.oracle.deposit(&claim, None).await.unwrap();
     again.inputs[0].onchain_id = second.messages[0].onchain_id.to_string();
@@ -679,7 +659,7 @@ async fn one_order_of_two_deposits_is_called_once() {
     assert_eq!(word(world.fill(&fixture).await), "OK");
     let mut again = fixture.clone();
     again.deposits[0].tx = fixtures::tx(0x77);
-    world.ethereum.put(&again.deposits[0]);
+    world.ethereum.add(&again.deposits[0]);
     let claim = deposit_claim(&again.deposits[0]);
     let second = world.oracle.deposit(&claim, None).await.unwrap();
     again.inputs[0].onchain_id = second.messages[0].onchain_id.to_string();
@@ -694,7 +674,7 @@ async fn one_payment_of_two_orders_serves_one() {
     assert_eq!(word(world.fill(&fixture).await), "OK");
     let mut other = Fixture::ordering(|order| order.salt = "2".into());
     other.deposits[0].tx = fixtures::tx(0x78);
-    world.ethereum.put(&other.deposits[0]);
+    world.ethereum.add(&other.deposits[0]);
     let claim = deposit_claim(&other.deposits[0]);
     let deposit = world.oracle.deposit(&claim, None).await.unwrap();
     other.inputs[0].onchain_id = deposit.messages[0].onchain_id.to_string();
@@ -702,10 +682,10 @@ async fn one_payment_of_two_orders_serves_one() {
     assert_eq!(word(world.fill(&other).await), "ORDER_NOT_REFERENCED");
     let (first, second) = (fixture.id().to_string(), other.id().to_string());
     other.fill.receipt().references = vec![first.into(), second.clone().into()];
-    world.base.put(&other.fill);
+    world.base.add(&other.fill);
     assert_eq!(word(world.fill(&other).await), "SEVERAL_ORDERS_REFERENCED");
     other.fill.receipt().references = vec![second.into()];
-    world.base.put(&other.fill);
+    world.base.add(&other.fill);
     assert_eq!(word(world.fill(&other).await), "conflict");
 }
 
@@ -944,14 +924,14 @@ async fn withdrawal_is_burned_once_whatever_transaction_is_named() {
     claim.transaction = Some(read.tx.text.to_string());
     let missing = world.oracle.withdrawal(&claim, None).await;
     assert_eq!(word(missing), "TRANSACTION_MISSING");
-    world.ethereum.put(&read);
+    world.ethereum.add(&read);
     let silent = world.oracle.withdrawal(&claim, None).await;
     assert_eq!(word(silent), "WITHDRAWAL_NOT_IN_TRANSACTION");
     read.receipt().executions.push(Executed {
         depository: fixtures::spec("ethereum").depository.unwrap(),
         id: pending.id,
     });
-    world.ethereum.put(&read);
+    world.ethereum.add(&read);
     let first = world.oracle.withdrawal(&claim, None).await.unwrap();
     claim.transaction = None;
     let second = world.oracle.withdrawal(&claim, None).await.unwrap();
@@ -1085,7 +1065,7 @@ async fn requests_that_race_get_the_first_execution() {
         let mut read = Read::new("ethereum", byte);
         let depository = fixtures::spec("ethereum").depository.unwrap();
         read.receipt().executions.push(Executed { depository, id });
-        world.ethereum.put(&read);
+        world.ethereum.add(&read);
         claim.transaction = Some(read.tx.text.to_string());
         claims.push(claim.clone());
     }

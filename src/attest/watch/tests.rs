@@ -1,10 +1,9 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use async_trait::async_trait;
 use vm::{
-    ChainId, ChainReader, Transaction, TxRef,
+    ChainId, ChainReader, TxRef,
     quorum::Quorum,
-    testing::{Script, block},
+    testing::{Answers, Script, block, said},
 };
 
 use super::*;
@@ -169,45 +168,28 @@ async fn providers_that_are_away_halt_nothing() {
     assert!(!is_halted(&journal).await);
 }
 
-/// Shows its head, and answers about blocks only while the flag is set.
-struct Tongue(Arc<Script>, AtomicBool);
-
-#[async_trait]
-impl ChainReader for Tongue {
-    async fn head(&self) -> Result<Head, ReadError> {
-        self.0.head().await
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.0.fresh_head().await
-    }
-
-    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        if self.1.load(SeqCst) {
-            return self.0.contains(block).await;
-        }
-        Err(ReadError::Doubtful("who knows".into()))
-    }
-
-    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
-        self.0.transaction(tx, head).await
-    }
-}
-
 #[tokio::test]
 async fn no_answer_is_no_second_miss() {
     let (script, journal) = (Script::at(120), journal(&[100]).await);
-    let tongue = Arc::new(Tongue(script.clone(), AtomicBool::new(true)));
+    // Shows its head, and answers about blocks only while the flag is set.
+    let answers = Answers {
+        contains: Some(|own: &Script<AtomicBool>, block| match own.load(SeqCst) {
+            true => Box::pin(async move { own.plain().contains(block).await }),
+            false => said(Err(ReadError::Doubtful("who knows".into()))),
+        }),
+        ..Answers::default()
+    };
+    let tongue = script.answering(AtomicBool::new(true), answers);
     let mut watcher = Watcher::new(journal.clone(), chain(tongue.clone()));
     script.fork(95, 7);
     assert_eq!(watcher.look(1000).await.unwrap().missing, 1);
-    tongue.1.store(false, SeqCst);
+    tongue.store(false, SeqCst);
     for now in [1100, 1200] {
         let look = watcher.look(now).await.unwrap();
         assert_eq!((look.unanswered, look.missing, look.void), (1, 1, 0));
     }
     assert!(!is_halted(&journal).await);
-    tongue.1.store(true, SeqCst);
+    tongue.store(true, SeqCst);
     assert_eq!(watcher.look(1300).await.unwrap().void, 1);
     assert!(is_halted(&journal).await);
 }
@@ -299,34 +281,20 @@ async fn a_block_under_more_facts_than_a_page_is_asked_about_once() {
     assert_eq!(journal.watched(&base(), None, 999).await.unwrap().len(), 1);
 }
 
-/// Signs another statement while the watcher reads.
-struct Late(Arc<Script>, Arc<Journal>);
-
-#[async_trait]
-impl ChainReader for Late {
-    async fn head(&self) -> Result<Head, ReadError> {
-        self.0.head().await
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.0.fresh_head().await
-    }
-
-    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        self.1.sign(&statement(9, 80), 1).await.unwrap();
-        self.0.contains(block).await
-    }
-
-    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
-        self.0.transaction(tx, head).await
-    }
-}
-
 #[tokio::test]
 async fn a_fact_that_was_signed_during_a_look_is_watched_although_its_block_is_low() {
     let journal = journal(&[90, 100]).await;
-    let late = Late(Script::at(9999), journal.clone());
-    let mut watcher = Watcher::new(journal.clone(), chain(Arc::new(late)));
+    let answers = Answers {
+        contains: Some(|own: &Script<Arc<Journal>>, block| {
+            Box::pin(async move {
+                own.sign(&statement(9, 80), 1).await.unwrap();
+                own.plain().contains(block).await
+            })
+        }),
+        ..Answers::default()
+    };
+    let late = Script::at(9999).answering(journal.clone(), answers);
+    let mut watcher = Watcher::new(journal.clone(), chain(late));
     assert_eq!(watcher.look(1000).await.unwrap().facts, 2);
     let left = journal.watched(&base(), None, 9).await.unwrap();
     let left: Vec<_> = left.iter().map(|row| row.block.number).collect();

@@ -12,7 +12,7 @@ use super::{Confirmer, Pending, shelf::Pauses};
 use crate::{
     index::{IndexError, apply},
     request::fact::{Deposit, Standing},
-    store::{Batch, Expect, Key, rows::open},
+    store::{Batch, Key, rows::open},
 };
 
 /// Open requests read at a time.
@@ -141,8 +141,7 @@ impl Confirmer {
     async fn orphaned(&self, key: &Key, value: &[u8]) -> Result<(), IndexError> {
         tracing::error!(?key, "work of a request that is not there is dropped");
         metrics::counter!("intentd_index_orphans_total").increment(1);
-        let before = Expect::Equals(value.to_vec());
-        let batch = Batch::new().expect(key.clone(), before).delete(key.clone());
+        let batch = Batch::new().remove(key.clone(), value.to_vec());
         self.requests.store().commit(batch).await?;
         Ok(())
     }

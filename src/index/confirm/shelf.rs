@@ -23,7 +23,7 @@ use crate::{
         requests::RequestsError,
         rows::{
             claim::{self, Claim},
-            parked::{self, Parked},
+            parked::{self, Parked, Reasons},
         },
     },
 };
@@ -102,7 +102,6 @@ impl Confirmer {
             return Ok(());
         }
         let (network, transaction) = (&deposit.network, &deposit.transaction);
-        let (reason, refused) = (FailReason::Unknown, RefundFailReason::ManualRefundRequired);
         let minor = mismatch(request, deposit).is_some();
         tracing::error!(
             network,
@@ -111,13 +110,7 @@ impl Confirmer {
             "deposit is parked: nobody agrees about it"
         );
         let note = format!("not agreed about for days: {why}");
-        let row = Parked::new(deposit, (reason, refused), note, minor, now);
-        let ending = Ending {
-            deposit: deposit.onchain_id,
-            reason,
-            refused: Some(refused),
-            minor,
-        };
+        let (row, ending) = listed(deposit, &note, (minor, minor), now);
         let key = parked::key(&request.id, &deposit.onchain_id);
         let batch = Batch::new().expect(key.clone(), Expect::Absent);
         let batch = batch.put(key, row.encode()?);
@@ -148,7 +141,7 @@ impl Confirmer {
         if let Some(claim) = found.as_deref().map(Claim::decode).transpose()? {
             shelved.retain(|id| !claim.parked.contains(id));
         }
-        let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
+        let batch = batch.expect(key, Expect::unchanged(found));
         let rows = shelved.iter().map(|id| parked::key(request, id));
         Ok((rows.fold(batch, Batch::delete), shelved))
     }
@@ -164,17 +157,31 @@ pub(super) fn unpaid(
     if request.execution != Execution::User {
         return None;
     }
-    let (reason, why) = (FailReason::Unknown, RefundFailReason::ManualRefundRequired);
     let users = agreed.own && spelled_alike(&deposit.depositor, &request.user);
     let minor = !users || apply::is_small(request, deposit);
-    let row = Parked::new(deposit, (reason, why), BY_HIMSELF, minor, now);
+    Some(listed(deposit, BY_HIMSELF, (minor, !users), now))
+}
+
+/// The list's row of a deposit that an operator has to look at, and how it ends; each may be minor.
+fn listed(
+    deposit: &Deposit,
+    note: &str,
+    (minor_row, minor): (bool, bool),
+    now: u64,
+) -> (Parked, Ending) {
+    let (reason, refused) = (FailReason::Unknown, RefundFailReason::ManualRefundRequired);
+    let reasons = Reasons {
+        fill: reason,
+        refund: refused,
+    };
+    let row = Parked::new(deposit, reasons, note, minor_row, now);
     let ending = Ending {
         deposit: deposit.onchain_id,
         reason,
-        refused: Some(why),
-        minor: !users,
+        refused: Some(refused),
+        minor,
     };
-    Some((row, ending))
+    (row, ending)
 }
 
 /// Seconds since the deposit's block. `now` in unix milliseconds.

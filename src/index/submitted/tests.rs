@@ -9,7 +9,7 @@ use crate::{
         fact::{Standing, State},
         status,
     },
-    store::memory::MemoryStore,
+    store::{self, Key, Range, Store, memory::MemoryStore, rows},
 };
 
 const NOW: u64 = 1_800_000_000_000;
@@ -637,4 +637,69 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     }
     shutdown.cancel();
     running.await.unwrap();
+}
+
+/// A store in which a watched transaction is settled right after the first read of one.
+struct Settling(MemoryStore);
+
+#[async_trait::async_trait]
+impl Store for Settling {
+    async fn commit(&self, batch: Batch) -> Result<store::Outcome, StoreError> {
+        self.0.commit(batch).await
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = self.0.read(key).await?;
+        let tx = fixtures::tx(1);
+        let watched = transaction::watched("origin", &tx.bytes);
+        if key.kind == rows::TRANSACTION
+            && let Some(row) = self.0.read(&watched).await?
+        {
+            let settled = transaction::settled("origin", &tx.bytes);
+            let batch = Batch::new().delete(watched).put(settled, row);
+            self.0.commit(batch).await?;
+        }
+        Ok(found)
+    }
+
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        self.0.scan(range).await
+    }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_settled_during_the_question_is_known() {
+    let tracked = Tracked {
+        text: hash(1),
+        requests: Vec::new(),
+        claimed: None,
+        outcome: Outcome::Included,
+        tries: 0,
+        first: NOW,
+        next: NOW,
+    };
+    let rows = MemoryStore::new();
+    let key = transaction::watched("origin", &fixtures::tx(1).bytes);
+    let row = Batch::new().put(key, tracked.encode().unwrap());
+    rows.commit(row).await.unwrap();
+    let network = Network {
+        chain: fixtures::chain("origin", &Script::at(AT)),
+        wakeup: Arc::default(),
+        block_seconds: 2,
+        fresh: true,
+    };
+    let networks = HashMap::from([("origin".to_owned(), network)]);
+    let requests = Requests::new(Arc::new(Settling(rows)));
+    let transactions = Transactions::new(Arc::new(fixtures::market()), networks, requests);
+    for _ in 0..2 {
+        let known = transactions.status(&hash(1), Some(ORIGIN)).await.unwrap();
+        assert_eq!(
+            (known.transaction, known.outcome),
+            (hash(1), Outcome::Included)
+        );
+    }
 }

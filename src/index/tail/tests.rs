@@ -6,21 +6,25 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use vm::{B256, trade::DepositTx};
+use vm::{
+    B256,
+    testing::{Answers, said},
+    trade::DepositTx,
+};
 
 use super::*;
 use crate::{
     index::{
         admin::AdminHandle,
         apply,
-        fixtures::{self, Dying, World},
+        fixtures::{self, Dying, Script},
     },
     request::{
         self, Request,
         fact::{Facts, Standing},
     },
     store::{
-        Key, Range, Store, StoreError,
+        Key, Outcome, Range, Store, StoreError,
         memory::MemoryStore,
         rows::{facts, open, order, quote, transaction},
     },
@@ -30,12 +34,12 @@ const NOW: u64 = 1_800_000_000_000;
 
 struct Bench {
     rows: Arc<MemoryStore>,
-    world: Arc<World>,
+    world: Arc<Script>,
     index_from: Option<u64>,
 }
 
 impl Bench {
-    fn new(world: Arc<World>, index_from: Option<u64>) -> Self {
+    fn new(world: Arc<Script>, index_from: Option<u64>) -> Self {
         let rows = Arc::new(MemoryStore::new());
         Self {
             rows,
@@ -99,6 +103,19 @@ impl Bench {
     }
 }
 
+/// A whole deposit for the order.
+fn paid(request: &Request) -> Vec<vm::Deposit> {
+    vec![fixtures::deposit(request.order_id, 0)]
+}
+
+/// A chain of eleven blocks, which is read from its beginning, and an order on it.
+async fn eleven() -> (Arc<Script>, Bench, Request) {
+    let world = Script::at(10);
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    (world, bench, request)
+}
+
 /// Steps until there is nothing new.
 async fn settle(tail: &mut Tail) {
     for _ in 0..1_000 {
@@ -111,9 +128,9 @@ async fn settle(tail: &mut Tail) {
 
 #[tokio::test]
 async fn a_deposit_that_cannot_be_attributed_is_recorded_for_somebody_to_look() {
-    let bench = Bench::new(World::at(50), Some(0));
+    let bench = Bench::new(Script::at(50), Some(0));
     let request = bench.request(1).await;
-    let deposits = vec![fixtures::deposit(request.order_id, 0)];
+    let deposits = paid(&request);
     bench.world.deposit(1, deposits);
     bench.world.doubt("the depository called itself");
     settle(&mut bench.tail()).await;
@@ -125,17 +142,15 @@ async fn a_deposit_that_cannot_be_attributed_is_recorded_for_somebody_to_look() 
 
 #[tokio::test]
 async fn a_first_start_begins_at_the_head() {
-    let bench = Bench::new(World::at(50), None);
+    let bench = Bench::new(Script::at(50), None);
     let old = bench.request(1).await;
-    bench
-        .world
-        .deposit(1, vec![fixtures::deposit(old.order_id, 0)]);
+    bench.world.deposit(1, paid(&old));
     bench.world.mine(DEEP);
     let mut tail = bench.tail();
     settle(&mut tail).await;
     let head = bench.world.head_number();
     assert_eq!(bench.cursor().await.next, head + 1);
-    assert_eq!(bench.world.asked(), [head - DEEP + 1..=head]);
+    assert_eq!(bench.world.scanned(), [head - DEEP + 1..=head]);
 
     let request = bench.request(2).await;
     let number = bench
@@ -152,7 +167,7 @@ async fn a_first_start_begins_at_the_head() {
         (seen.place.number, seen.standing),
         (number, Standing::Included)
     );
-    assert_eq!(seen.place.time, bench.world.block_at(number).time);
+    assert_eq!(seen.place.time, bench.world.block(number).time);
     assert_eq!(seen.depository, fixtures::DEPOSITORY);
     assert!(bench.is_open(&request).await);
     let key = transaction::settled("origin", &fixtures::tx(2).bytes);
@@ -164,14 +179,14 @@ async fn a_first_start_begins_at_the_head() {
 
 #[tokio::test]
 async fn the_past_is_read_from_the_configured_block() {
-    let world = World::at(9);
+    let world = Script::at(9);
     let bench = Bench::new(world.clone(), Some(10));
     let request = bench.request(1).await;
-    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    world.deposit(1, paid(&request));
     world.mine(5_000);
     settle(&mut bench.tail()).await;
     assert_eq!(bench.deposits(&request).await, [(10, Standing::Included)]);
-    let asked = world.asked();
+    let asked = world.scanned();
     assert_eq!(asked.first().map(|range| *range.start()), Some(10));
     assert!(asked.len() > 3, "{asked:?}");
 
@@ -186,12 +201,12 @@ async fn the_past_is_read_from_the_configured_block() {
 
 #[tokio::test]
 async fn ranges_adapt_to_the_provider_and_leave_no_gap() {
-    let world = World::at(0);
+    let world = Script::at(0);
     let bench = Bench::new(world.clone(), Some(0));
     let mut requests = Vec::new();
     for number in 1..=20 {
         let request = bench.request(number).await;
-        world.deposit(number.into(), vec![fixtures::deposit(request.order_id, 0)]);
+        world.deposit(number.into(), paid(&request));
         world.mine(37);
         requests.push(request);
     }
@@ -207,7 +222,7 @@ async fn ranges_adapt_to_the_provider_and_leave_no_gap() {
         }
     }
     assert!(refused > 3);
-    let asked = world.asked();
+    let asked = world.scanned();
     let mut next = 1;
     for range in &asked {
         assert!(*range.start() <= next && range.end() - range.start() < 100);
@@ -240,7 +255,7 @@ async fn ranges_adapt_to_the_provider_and_leave_no_gap() {
 
 #[tokio::test]
 async fn where_blocks_are_asked_for_one_by_one_the_last_one_is_read_again() {
-    let world = World::at(300);
+    let world = Script::at(300);
     let bench = Bench::new(world.clone(), None);
     let request = bench.request(1).await;
     world.limit(Some(1));
@@ -248,7 +263,7 @@ async fn where_blocks_are_asked_for_one_by_one_the_last_one_is_read_again() {
     settle(&mut tail).await;
     // The provider knows a block before its logs.
     world.deafen(true);
-    let number = world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    let number = world.deposit(1, paid(&request));
     settle(&mut tail).await;
     assert_eq!(bench.deposits(&request).await, []);
     world.deafen(false);
@@ -261,7 +276,7 @@ async fn where_blocks_are_asked_for_one_by_one_the_last_one_is_read_again() {
     assert_eq!(bench.cursor().await.next, number + 2);
     assert!(
         world
-            .asked()
+            .scanned()
             .iter()
             .all(|range| range.start() == range.end())
     );
@@ -269,11 +284,11 @@ async fn where_blocks_are_asked_for_one_by_one_the_last_one_is_read_again() {
 
 #[tokio::test]
 async fn another_provider_is_asked_after_an_error() {
-    let (world, down) = (World::at(5), World::at(5));
+    let (world, down) = (Script::at(5), Script::at(5));
     down.fail(Some(ReadError::Unavailable("down".into())));
     let bench = Bench::new(world.clone(), Some(0));
     let request = bench.request(1).await;
-    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    world.deposit(1, paid(&request));
     let mut tail = bench.tail_over(bench.rows.clone(), vec![down, world.clone(), world]);
     assert!(matches!(tail.step(NOW).await, Err(IndexError::Read(_))));
     settle(&mut tail).await;
@@ -284,10 +299,10 @@ async fn another_provider_is_asked_after_an_error() {
 
 #[tokio::test]
 async fn a_provider_that_is_behind_undoes_nothing() {
-    let (world, behind) = (World::at(20), World::at(5));
+    let (world, behind) = (Script::at(20), Script::at(5));
     let bench = Bench::new(world.clone(), Some(0));
     let request = bench.request(1).await;
-    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    world.deposit(1, paid(&request));
     settle(&mut bench.tail()).await;
     let before = bench.cursor().await;
     let mut late = bench.tail_over(bench.rows.clone(), vec![behind]);
@@ -299,11 +314,11 @@ async fn a_provider_that_is_behind_undoes_nothing() {
 #[tokio::test]
 async fn reorgs_of_every_depth_mark_what_they_took_and_find_it_again() {
     for depth in [1, 2, 3, 15, 16, 17, 33, 64] {
-        let world = World::at(10);
+        let world = Script::at(10);
         let bench = Bench::new(world.clone(), Some(0));
         let mut tail = bench.tail();
         let deep = bench.request(1).await;
-        world.deposit(1, vec![fixtures::deposit(deep.order_id, 0)]);
+        world.deposit(1, paid(&deep));
         // Block by block, as when the head is followed.
         for _ in 0..70 {
             world.mine(1);
@@ -354,12 +369,10 @@ async fn reorgs_of_every_depth_mark_what_they_took_and_find_it_again() {
 
 #[tokio::test]
 async fn a_deposit_that_only_changes_its_block_is_never_undone() {
-    let world = World::at(10);
-    let bench = Bench::new(world.clone(), Some(0));
-    let request = bench.request(1).await;
+    let (world, bench, request) = eleven().await;
     let mut tail = bench.tail();
     settle(&mut tail).await;
-    let deposits = || vec![fixtures::deposit(request.order_id, 0)];
+    let deposits = || paid(&request);
     let first = world.deposit(1, deposits());
     settle(&mut tail).await;
     world.reorg(1);
@@ -370,19 +383,17 @@ async fn a_deposit_that_only_changes_its_block_is_never_undone() {
     assert_eq!(bench.deposits(&request).await, [(12, Standing::Included)]);
     let facts = bench.facts(&request).await;
     assert_eq!(facts.version, 2);
-    assert_eq!(facts.deposits[0].place.hash, world.block_at(12).hash);
+    assert_eq!(facts.deposits[0].place.hash, world.block(12).hash);
 }
 
 #[tokio::test]
 async fn final_deposits_are_doubted_by_a_provider_not_undone() {
-    let world = World::at(10);
-    let bench = Bench::new(world.clone(), Some(0));
-    let request = bench.request(1).await;
+    let (world, bench, request) = eleven().await;
     let mut tail = bench.tail();
     settle(&mut tail).await;
-    let number = world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    let number = world.deposit(1, paid(&request));
     settle(&mut tail).await;
-    let place = apply::place(&world.block_at(number));
+    let place = apply::place(&world.block(number));
     let id = bench.facts(&request).await.deposits[0].onchain_id;
     bench
         .requests()
@@ -402,14 +413,12 @@ async fn final_deposits_are_doubted_by_a_provider_not_undone() {
 
 #[tokio::test]
 async fn logs_that_come_late_are_found_and_logs_left_out_undo_nothing() {
-    let world = World::at(10);
-    let bench = Bench::new(world.clone(), Some(0));
-    let request = bench.request(1).await;
+    let (world, bench, request) = eleven().await;
     // The chain's blocks do not say what is in them.
     let mut tail = bench.trusting();
     settle(&mut tail).await;
     world.deafen(true);
-    let number = world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    let number = world.deposit(1, paid(&request));
     settle(&mut tail).await;
     assert!(bench.deposits(&request).await.is_empty());
     world.deafen(false);
@@ -430,11 +439,9 @@ async fn logs_that_come_late_are_found_and_logs_left_out_undo_nothing() {
 
 #[tokio::test]
 async fn what_was_read_twice_opens_nothing_again() {
-    let world = World::at(10);
-    let bench = Bench::new(world.clone(), Some(0));
-    let request = bench.request(1).await;
+    let (world, bench, request) = eleven().await;
     let mut tail = bench.tail();
-    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    world.deposit(1, paid(&request));
     settle(&mut tail).await;
     let done = Batch::new().delete(open::key(&request.id));
     bench.rows.commit(done).await.unwrap();
@@ -444,7 +451,7 @@ async fn what_was_read_twice_opens_nothing_again() {
     }
     assert!(!bench.is_open(&request).await);
     // Another deposit for the order opens the request again.
-    world.deposit(2, vec![fixtures::deposit(request.order_id, 0)]);
+    world.deposit(2, paid(&request));
     settle(&mut tail).await;
     assert!(bench.is_open(&request).await);
     assert_eq!(bench.deposits(&request).await.len(), 2);
@@ -452,7 +459,7 @@ async fn what_was_read_twice_opens_nothing_again() {
 
 #[tokio::test]
 async fn deposits_of_nobody_are_remembered_and_disturb_nothing() {
-    let world = World::at(10);
+    let world = Script::at(10);
     let bench = Bench::new(world.clone(), Some(0));
     world.deposit(1, vec![fixtures::deposit(B256::repeat_byte(9), 0)]);
     world.deposit(2, vec![fixtures::deposit(B256::ZERO, 0)]);
@@ -475,9 +482,8 @@ async fn deposits_of_nobody_are_remembered_and_disturb_nothing() {
 
 #[tokio::test]
 async fn a_chain_with_nothing_in_common_stops_the_tail() {
-    let (world, other) = (World::at(10), World::at(4));
-    other.reorg(5);
-    other.mine(20);
+    let (world, other) = (Script::at(10), Script::at(19));
+    other.fork(0, 1);
     let bench = Bench::new(world.clone(), Some(5));
     settle(&mut bench.tail()).await;
     let before = bench.cursor().await;
@@ -490,7 +496,7 @@ async fn a_chain_with_nothing_in_common_stops_the_tail() {
 async fn whatever_was_read_at_once_a_reorg_of_it_ends_at_a_mark() {
     for (head, index_from) in [(10, None), (10, Some(0)), (500, None), (5_000, Some(7))] {
         for depth in [1, 9, 64] {
-            let world = World::at(head);
+            let world = Script::at(head);
             let bench = Bench::new(world.clone(), index_from);
             let mut tail = bench.tail();
             settle(&mut tail).await;
@@ -505,11 +511,9 @@ async fn whatever_was_read_at_once_a_reorg_of_it_ends_at_a_mark() {
 
 #[tokio::test]
 async fn marks_and_sightings_are_kept_as_far_as_a_rewind_reaches() {
-    let world = World::at(10);
-    let bench = Bench::new(world.clone(), Some(0));
-    let request = bench.request(1).await;
+    let (world, bench, request) = eleven().await;
     let mut tail = bench.tail();
-    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    world.deposit(1, paid(&request));
     for _ in 0..MARKS + 20 {
         // Marks so far apart are all kept.
         world.mine(128);
@@ -525,12 +529,10 @@ async fn marks_and_sightings_are_kept_as_far_as_a_rewind_reaches() {
 #[tokio::test]
 async fn what_was_called_gone_is_read_again_however_many_blocks_came_since() {
     const LATER: u64 = NOW + 1_800_000;
-    let world = World::at(10);
-    let bench = Bench::new(world.clone(), Some(0));
-    let request = bench.request(1).await;
+    let (world, bench, request) = eleven().await;
     let mut tail = bench.tail();
     settle(&mut tail).await;
-    let number = world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    let number = world.deposit(1, paid(&request));
     settle(&mut tail).await;
     world.mine(AGAIN + 1);
     settle(&mut tail).await;
@@ -639,7 +641,7 @@ async fn history(bench: &Bench, requests: &[Request], kill: Option<(u64, bool)>)
 #[tokio::test]
 async fn a_kill_at_any_commit_loses_and_repeats_nothing() {
     let play = async |kill| {
-        let bench = Bench::new(World::at(10), Some(0));
+        let bench = Bench::new(Script::at(10), Some(0));
         let mut requests = Vec::new();
         for number in 1..=3 {
             requests.push(bench.request(number).await);
@@ -679,7 +681,7 @@ async fn a_kill_at_any_commit_loses_and_repeats_nothing() {
 
 #[tokio::test]
 async fn it_runs_until_it_is_told_to_stop_and_looks_when_it_is_told_to() {
-    let world = World::at(10);
+    let world = Script::at(10);
     let bench = Bench::new(world.clone(), None);
     let mut network = fixtures::market().by_name("origin").unwrap().clone();
     network.block_seconds = u64::MAX;
@@ -705,7 +707,7 @@ async fn it_runs_until_it_is_told_to_stop_and_looks_when_it_is_told_to() {
         tokio::task::yield_now().await;
     }
     let request = bench.request(1).await;
-    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    world.deposit(1, paid(&request));
     wakeup.wake();
     changes.changed().await.unwrap();
     assert_eq!(bench.deposits(&request).await, [(11, Standing::Included)]);
@@ -717,7 +719,7 @@ async fn it_runs_until_it_is_told_to_stop_and_looks_when_it_is_told_to() {
 
 #[tokio::test]
 async fn network_has_one_tail_and_who_was_taken_for_dead_is_told() {
-    let bench = Bench::new(World::at(10), None);
+    let bench = Bench::new(Script::at(10), None);
     let (mut first, mut second) = (bench.tail(), bench.tail());
     first.step(NOW).await.unwrap();
     second.step(NOW).await.unwrap();
@@ -731,8 +733,9 @@ async fn network_has_one_tail_and_who_was_taken_for_dead_is_told() {
 }
 
 /// A provider of the same chain, with faults that a test sets.
-struct Other {
-    world: Arc<World>,
+type Other = Script<Faults>;
+
+struct Faults {
     /// Shows no deposits.
     deaf: AtomicBool,
     /// Shows the first deposit of a transaction only.
@@ -751,33 +754,38 @@ struct Other {
     scans: AtomicU64,
 }
 
-impl Other {
-    fn of(world: &Arc<World>) -> Arc<Self> {
-        Arc::new(Self {
-            world: world.clone(),
-            deaf: AtomicBool::default(),
-            partial: AtomicBool::default(),
-            behind: AtomicU64::default(),
-            forging: AtomicBool::default(),
-            dead: AtomicBool::default(),
-            ahead: AtomicU64::default(),
-            denies: AtomicU64::new(u64::MAX),
-            skips: AtomicU64::new(u64::MAX),
-            scans: AtomicU64::default(),
-        })
-    }
+fn other(world: &Script) -> Arc<Other> {
+    let faults = Faults {
+        deaf: AtomicBool::default(),
+        partial: AtomicBool::default(),
+        behind: AtomicU64::default(),
+        forging: AtomicBool::default(),
+        dead: AtomicBool::default(),
+        ahead: AtomicU64::default(),
+        denies: AtomicU64::new(u64::MAX),
+        skips: AtomicU64::new(u64::MAX),
+        scans: AtomicU64::default(),
+    };
+    let answers = Answers {
+        tip: Some(|own| said(faulty_tip(own))),
+        block: Some(|own, number| said(faulty_block(own, *number))),
+        deposits: Some(|own, heights| Box::pin(faulty_deposits(own, heights))),
+        ..Answers::default()
+    };
+    world.answering(faults, answers)
+}
 
-    /// A block that nobody else has.
-    fn own(&self, number: u64) -> Block {
-        let known = self.world.head_number().min(number - 1);
-        Block {
-            number,
-            hash: B256::repeat_byte(0xee),
-            parent: self.world.block_at(known).hash,
-            time: 1_700_000_000 + number * 12,
-        }
+/// A block that nobody else has.
+fn foreign(world: &Other, number: u64) -> Block {
+    let known = world.head_number().min(number - 1);
+    Block {
+        hash: B256::repeat_byte(0xee),
+        parent: world.block(known).hash,
+        ..vm::testing::block(number, 0)
     }
+}
 
+impl Faults {
     fn alive(&self) -> Result<(), ReadError> {
         match self.dead.load(Ordering::Relaxed) {
             true => Err(ReadError::Unavailable("down".into())),
@@ -786,72 +794,61 @@ impl Other {
     }
 }
 
-#[async_trait::async_trait]
-impl Scanner for Other {
-    async fn head(&self) -> Result<Block, ReadError> {
-        self.alive()?;
-        let head = self.world.head_number();
-        match self.ahead.load(Ordering::Relaxed) {
-            0 => {
-                let behind = self.behind.load(Ordering::Relaxed);
-                Ok(self.world.block_at(head - behind))
-            }
-            ahead => Ok(self.own(head + ahead)),
-        }
-    }
+fn faulty_tip(own: &Other) -> Result<Block, ReadError> {
+    own.alive()?;
+    let head = own.head_number();
+    Ok(match own.ahead.load(Ordering::Relaxed) {
+        0 => own.block(head - own.behind.load(Ordering::Relaxed)),
+        ahead => foreign(own, head + ahead),
+    })
+}
 
-    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
-        self.alive()?;
-        match number > self.world.head_number() && self.ahead.load(Ordering::Relaxed) > 0 {
-            _ if number == self.denies.load(Ordering::Relaxed) => Ok(Some(self.own(number))),
-            true => Ok(Some(self.own(number))),
-            false => {
-                let skips = self.skips.load(Ordering::Relaxed);
-                match self.world.block(number).await? {
-                    Some(block) if block.number == skips => self.world.block(skips - 1).await,
-                    found => Ok(found),
-                }
-            }
-        }
+fn faulty_block(own: &Other, number: u64) -> Result<Option<Block>, ReadError> {
+    own.alive()?;
+    let above = number > own.head_number();
+    if number == own.denies.load(Ordering::Relaxed)
+        || above && own.ahead.load(Ordering::Relaxed) > 0
+    {
+        return Ok(Some(foreign(own, number)));
     }
+    let found = own.block(number);
+    let skips = found.number == own.skips.load(Ordering::Relaxed);
+    let found = match skips {
+        true => own.block(found.number - 1),
+        false => found,
+    };
+    Ok((!above).then_some(found))
+}
 
-    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {
-        self.alive()?;
-        self.scans.fetch_add(1, Ordering::Relaxed);
-        let mut found = self.world.deposits(blocks).await?;
-        if self.deaf.load(Ordering::Relaxed) {
-            found.clear();
-        }
-        if self.partial.load(Ordering::Relaxed) {
-            for deposit_tx in &mut found {
-                deposit_tx.deposits.truncate(1);
-            }
-        }
-        found.retain(|one| one.number != self.denies.load(Ordering::Relaxed));
-        found.retain(|one| one.number != self.skips.load(Ordering::Relaxed));
-        if self.forging.load(Ordering::Relaxed) {
-            for deposit in found.iter_mut().flat_map(|one| &mut one.deposits) {
-                deposit.amount += vm::U256::from(1);
-            }
-        }
-        Ok(found)
+async fn faulty_deposits(
+    own: &Other,
+    heights: RangeInclusive<u64>,
+) -> Result<Vec<DepositTx>, ScanError> {
+    own.alive()?;
+    own.scans.fetch_add(1, Ordering::Relaxed);
+    let mut found = own.plain().deposits(heights).await?;
+    if own.deaf.load(Ordering::Relaxed) {
+        found.clear();
     }
-
-    async fn omitted(
-        &self,
-        from: u64,
-        end: &Block,
-        shown: &[DepositTx],
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        self.alive()?;
-        self.world.omitted(from, end, shown).await
+    if own.partial.load(Ordering::Relaxed) {
+        for deposit_tx in &mut found {
+            deposit_tx.deposits.truncate(1);
+        }
     }
+    found.retain(|one| one.number != own.denies.load(Ordering::Relaxed));
+    found.retain(|one| one.number != own.skips.load(Ordering::Relaxed));
+    if own.forging.load(Ordering::Relaxed) {
+        for deposit in found.iter_mut().flat_map(|one| &mut one.deposits) {
+            deposit.amount += vm::U256::from(1);
+        }
+    }
+    Ok(found)
 }
 
 /// Three providers of one chain and the tail over them.
 async fn three(from: Option<u64>) -> (Bench, Vec<Arc<Other>>, Tail) {
-    let bench = Bench::new(World::at(200), from);
-    let others: Vec<_> = (0..3).map(|_| Other::of(&bench.world)).collect();
+    let bench = Bench::new(Script::at(200), from);
+    let others: Vec<_> = (0..3).map(|_| other(&bench.world)).collect();
     let scanners = others.iter().map(|one| one.clone() as Arc<dyn Scanner>);
     let tail = bench.tail_over(bench.rows.clone(), scanners.collect());
     (bench, others, tail)
@@ -866,8 +863,7 @@ async fn a_provider_that_leaves_deposits_out_hides_none() {
         }
         others[deaf].deaf.store(true, Ordering::Relaxed);
         let request = bench.request(1).await;
-        let paid = vec![fixtures::deposit(request.order_id, 0)];
-        let number = bench.world.deposit(1, paid);
+        let number = bench.world.deposit(1, paid(&request));
         bench.world.mine(DEEP + AGAIN + 1);
         settle(&mut tail).await;
         assert_eq!(
@@ -885,9 +881,7 @@ async fn one_provider_alone_records_and_does_not_pass() {
     settle(&mut tail).await;
     let before = bench.cursor().await;
     let request = bench.request(1).await;
-    let number = bench
-        .world
-        .deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    let number = bench.world.deposit(1, paid(&request));
     for other in &others[1..] {
         other.dead.store(true, Ordering::Relaxed);
     }
@@ -948,9 +942,7 @@ async fn a_forged_deposit_moves_no_cursor_and_the_others_go_on() {
         settle(&mut tail).await;
         others[forging].forging.store(true, Ordering::Relaxed);
         let request = bench.request(1).await;
-        let number = bench
-            .world
-            .deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+        let number = bench.world.deposit(1, paid(&request));
         for _ in 0..6 {
             let _contradiction = tail.step(NOW).await;
         }
@@ -976,15 +968,13 @@ async fn a_head_that_stands_still_is_not_the_last_word() {
 
 #[tokio::test]
 async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
-    let bench = Bench::new(World::at(300), None);
+    let bench = Bench::new(Script::at(300), None);
     let troubles = Arc::<Troubles>::default();
     let mut tail = bench.tail().with_troubles(troubles.clone());
     settle(&mut tail).await;
     let request = bench.request(1).await;
     bench.world.reorg(250);
-    bench
-        .world
-        .deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    bench.world.deposit(1, paid(&request));
     bench.world.mine(300);
     for errors in 1..=4 {
         let stepped = tail.step(NOW).await;
@@ -1010,7 +1000,7 @@ async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tail_that_does_not_come_further_says_so() {
-    let bench = Bench::new(World::at(300), None);
+    let bench = Bench::new(Script::at(300), None);
     let troubles = Arc::<Troubles>::default();
     let mut tail = bench.tail().with_troubles(troubles.clone());
     settle(&mut tail).await;
@@ -1032,14 +1022,13 @@ async fn a_tail_that_does_not_come_further_says_so() {
 #[tokio::test]
 async fn where_there_is_one_provider_its_own_blocks_bear_it_out() {
     for past in [false, true] {
-        let bench = Bench::new(World::at(200), past.then_some(1));
+        let bench = Bench::new(Script::at(200), past.then_some(1));
         let mut tail = bench.tail();
         if !past {
             settle(&mut tail).await;
         }
         let request = bench.request(1).await;
-        let paid = vec![fixtures::deposit(request.order_id, 0)];
-        let number = bench.world.deposit(1, paid);
+        let number = bench.world.deposit(1, paid(&request));
         bench.world.mine(DEEP + AGAIN + 1);
         bench.world.deafen(true);
         settle(&mut tail).await;
@@ -1059,42 +1048,27 @@ async fn where_there_is_one_provider_its_own_blocks_bear_it_out() {
 }
 
 /// A provider that shows the first deposit only of a transaction with several, without the log that names its order,
-/// so that the deposit reads as another order's.
-struct Partly {
-    world: Arc<World>,
-    misread: B256,
-}
-
-#[async_trait::async_trait]
-impl Scanner for Partly {
-    async fn head(&self) -> Result<Block, ReadError> {
-        self.world.head().await
-    }
-
-    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
-        self.world.block(number).await
-    }
-
-    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {
-        let mut found = self.world.deposits(blocks).await?;
+/// so that the deposit reads as `misread`'s.
+fn partly(world: &Script, misread: B256) -> Arc<Script<B256>> {
+    async fn deposits(
+        own: &Script<B256>,
+        heights: RangeInclusive<u64>,
+    ) -> Result<Vec<DepositTx>, ScanError> {
+        let mut found = own.plain().deposits(heights).await?;
         for deposit_tx in found.iter_mut().filter(|one| one.deposits.len() > 1) {
             deposit_tx.deposits.truncate(1);
-            deposit_tx.deposits[0].id = self.misread.to_string().into();
+            deposit_tx.deposits[0].id = B256::to_string(own).into();
         }
         Ok(found)
     }
-
-    async fn omitted(
-        &self,
-        from: u64,
-        end: &Block,
-        shown: &[DepositTx],
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        self.world.omitted(from, end, shown).await
-    }
+    let answers = Answers {
+        deposits: Some(|own, heights| Box::pin(deposits(own, heights))),
+        ..Answers::default()
+    };
+    world.answering(misread, answers)
 }
 
-/// Four requests, and the block of a transaction with deposits for the second and the third, which [`Partly`] shows in
+/// Four requests, and the block of a transaction with deposits for the second and the third, which [`partly`] shows in
 /// part and as the first's. The fourth's deposit is in the next block, in a transaction of its own.
 async fn in_part(bench: &Bench) -> ([Request; 4], u64) {
     let requests = [
@@ -1112,14 +1086,11 @@ async fn in_part(bench: &Bench) -> ([Request; 4], u64) {
 
 #[tokio::test]
 async fn a_transaction_that_the_only_provider_shows_in_part_is_what_its_block_has() {
-    let bench = Bench::new(World::at(200), None);
+    let bench = Bench::new(Script::at(200), None);
     settle(&mut bench.tail()).await;
     let ([misread, first, second, alone], number) = in_part(&bench).await;
-    let partly = Partly {
-        world: bench.world.clone(),
-        misread: misread.order_id,
-    };
-    settle(&mut bench.tail_over(bench.rows.clone(), vec![Arc::new(partly)])).await;
+    let partly = partly(&bench.world, misread.order_id);
+    settle(&mut bench.tail_over(bench.rows.clone(), vec![partly])).await;
     // The part that is shown is not recorded, not even besides the whole.
     assert_eq!(bench.deposits(&misread).await, []);
     assert!(!bench.is_open(&misread).await);
@@ -1159,7 +1130,7 @@ async fn a_transaction_that_one_of_three_shows_in_part_hides_no_deposit() {
 
 #[tokio::test]
 async fn a_chain_whose_blocks_say_nothing_is_followed_at_its_providers_word() {
-    let bench = Bench::new(World::at(200), None);
+    let bench = Bench::new(Script::at(200), None);
     let mut tail = bench.trusting();
     settle(&mut tail).await;
     bench.world.forge(true);
@@ -1201,14 +1172,14 @@ impl Store for Sweeping {
 
 #[tokio::test]
 async fn a_deposit_for_a_quote_that_is_just_forgotten_is_nobodys_and_the_tail_goes_on() {
-    let bench = Bench::new(World::at(50), None);
+    let bench = Bench::new(Script::at(50), None);
     settle(&mut bench.tail()).await;
     let request = bench.request(1).await;
     let store = Sweeping {
         rows: bench.rows.clone(),
         request: request.clone(),
     };
-    let deposits = vec![fixtures::deposit(request.order_id, 0)];
+    let deposits = paid(&request);
     let number = bench.world.deposit(1, deposits);
     let mut tail = bench.tail_over(Arc::new(store), vec![bench.world.clone()]);
     settle(&mut tail).await;
@@ -1229,8 +1200,7 @@ async fn one_provider_of_three_makes_no_deposit_unseen() {
     let (bench, others, mut tail) = three(None).await;
     settle(&mut tail).await;
     let request = bench.request(1).await;
-    let paid = vec![fixtures::deposit(request.order_id, 0)];
-    let number = bench.world.deposit(1, paid);
+    let number = bench.world.deposit(1, paid(&request));
     bench.world.mine(1);
     settle(&mut tail).await;
     let included = [(number, Standing::Included)];
@@ -1245,7 +1215,7 @@ async fn one_provider_of_three_makes_no_deposit_unseen() {
     bench.world.mine(1);
     let next = bench.cursor().await.next;
     tail.step(NOW).await.unwrap_err();
-    let asked = bench.world.asked();
+    let asked = bench.world.scanned();
     assert!(
         asked
             .iter()
@@ -1269,8 +1239,7 @@ async fn a_block_is_gone_when_the_second_provider_says_so_too() {
     let (bench, others, mut tail) = three(None).await;
     settle(&mut tail).await;
     let request = bench.request(1).await;
-    let paid = vec![fixtures::deposit(request.order_id, 0)];
-    let number = bench.world.deposit(1, paid);
+    let number = bench.world.deposit(1, paid(&request));
     settle(&mut tail).await;
     // The second shows no deposits, so that nothing contradicts the first.
     others[0].denies.store(number, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     index::{
         apply,
-        fixtures::{World, deposit, market, tx},
+        fixtures::{Script, deposit, market, tx},
     },
     price::{Price, PriceError},
     request::{
@@ -25,7 +25,7 @@ const DOWN: fn() -> ReadError = || ReadError::Unavailable("down".into());
 
 /// A store with the facts of one request, on the chain `origin`.
 struct Rig {
-    world: Arc<World>,
+    world: Arc<Script>,
     requests: Requests,
     request: Request,
 }
@@ -33,7 +33,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         Self {
-            world: World::at(5),
+            world: Script::at(5),
             requests: Requests::new(Arc::new(MemoryStore::new())),
             request: request(1),
         }
@@ -52,10 +52,10 @@ impl Rig {
         self.on("origin", &self.world, number, now).await
     }
 
-    async fn on(&self, network: &str, world: &World, number: u64, now: u64) -> Inclusion {
+    async fn on(&self, network: &str, world: &Script, number: u64, now: u64) -> Inclusion {
         let found = deposit(self.request.order_id, 0);
         let height = world.deposit(number, vec![found.clone()]);
-        let place = apply::place(&world.block_at(height));
+        let place = apply::place(&world.block(height));
         let seen = apply::deposit(network, &tx(number), &place, &found);
         self.changed(now, |facts| apply::seen(facts, &seen)).await;
         place
@@ -134,7 +134,7 @@ async fn a_transaction_in_a_block_is_kept_in_full_once() {
     })
     .await;
     assert_eq!(observer.round(u64::MAX).await, Ok(seen(0)));
-    assert_eq!(rig.world.looks(), 1);
+    assert_eq!(rig.world.inspected(), 1);
 }
 
 /// 2,500 dollars for who asks then, in unix seconds; nobody else is told.
@@ -225,7 +225,7 @@ async fn only_listed_currencies_that_moved_are_priced() {
 #[tokio::test]
 async fn an_outage_is_waited_out_and_holds_up_no_other_network() {
     let rig = Rig::new();
-    let there = World::at(5);
+    let there = Script::at(5);
     rig.deposited(1, 0).await;
     rig.on("destination", &there, 2, 0).await;
     rig.world.fail(Some(DOWN()));
@@ -237,7 +237,7 @@ async fn an_outage_is_waited_out_and_holds_up_no_other_network() {
     // Each pause is twice the last.
     for (now, looks) in [(999, 1), (1_000, 2), (2_999, 2), (3_000, 3), (6_999, 3)] {
         origin.round(now).await.unwrap();
-        assert_eq!(rig.world.looks(), looks, "{now}");
+        assert_eq!(rig.world.inspected(), looks, "{now}");
     }
     rig.world.fail(None);
     assert_eq!(origin.round(7_000).await, Ok(seen(1)));
@@ -265,11 +265,11 @@ async fn what_was_wanted_is_wanted_after_a_restart() {
 async fn another_provider_is_asked_where_the_first_shows_nothing() {
     let rig = Rig::new();
     let place = rig.deposited(1, 0).await;
-    let (down, empty, forked) = (World::at(5), World::at(5), World::at(5));
+    let (down, empty, forked) = (Script::at(5), Script::at(5), Script::at(5));
     down.fail(Some(DOWN()));
     forked.reorg(1);
     forked.mine(1);
-    forked.deposit(1, Vec::new());
+    forked.deposit(1, vec![deposit(rig.request.order_id, 0)]);
     let others: [Arc<dyn TxInspector>; 3] = [down, empty, forked];
     let only = rig.observer_of("origin", others.to_vec());
     assert_eq!(only.round(0).await, Ok(later(1)));
@@ -306,7 +306,7 @@ async fn what_left_its_block_before_it_was_seen_is_not_asked_for() {
     rig.changed(1, |facts| apply::lost(facts, id, place.hash))
         .await;
     assert_eq!(rig.observer().round(1).await, Ok(dropped(1)));
-    assert_eq!((rig.world.looks(), rig.wanted().await), (0, Vec::new()));
+    assert_eq!((rig.world.inspected(), rig.wanted().await), (0, Vec::new()));
     assert_eq!(rig.kept("origin", 1).await, None);
 }
 
@@ -345,7 +345,7 @@ async fn an_outage_costs_a_few_looks_and_a_backlog_is_seen_page_by_page() {
     }
     rig.world.fail(Some(DOWN()));
     assert_eq!(observer.round(0).await, Ok(later(AT_ONCE)));
-    assert_eq!(rig.world.looks(), AT_ONCE);
+    assert_eq!(rig.world.inspected(), AT_ONCE);
     rig.world.fail(None);
     let first = Round {
         done: false,

@@ -7,7 +7,8 @@ use alloy::{
 };
 use serde_json::{Value, json};
 use vm::{
-    Address, Amount, ReadError,
+    ReadError,
+    testing::{Answers, Script, said},
     trade::{Call, Contracts, Revert},
 };
 
@@ -24,36 +25,22 @@ sol! {
 type Said = Result<Result<Bytes, Revert>, ReadError>;
 
 /// A provider on which one aggregator lives.
-struct Provider {
+type Provider = Script<Feed>;
+
+struct Feed {
     round: Mutex<Said>,
     decimals: Mutex<Said>,
 }
 
-#[async_trait]
-impl Contracts for Provider {
-    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<Amount, ReadError> {
-        unreachable!()
-    }
-
-    async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
-        unreachable!()
-    }
-
-    async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
-        unreachable!()
-    }
-
-    async fn calls(&self, calls: &[Call]) -> Vec<Said> {
-        let answers = calls.iter().map(|call| {
-            assert_eq!(call.to.text(), FEED);
-            let answer = match call.data[..4].try_into().unwrap() {
-                latestRoundDataCall::SELECTOR => &self.round,
-                decimalsCall::SELECTOR => &self.decimals,
-                other => panic!("{other:?}"),
-            };
-            answer.lock().unwrap().clone()
-        });
-        answers.collect()
+impl Feed {
+    fn call(&self, call: &Call) -> Said {
+        assert_eq!(call.to.text(), FEED);
+        let answer = match call.data[..4].try_into().unwrap() {
+            latestRoundDataCall::SELECTOR => &self.round,
+            decimalsCall::SELECTOR => &self.decimals,
+            other => panic!("{other:?}"),
+        };
+        answer.lock().unwrap().clone()
     }
 }
 
@@ -80,10 +67,17 @@ fn answer((id, answer, at, answered): Round) -> Bytes {
 }
 
 fn provider(round: Said, decimals: Said) -> Arc<Provider> {
-    Arc::new(Provider {
+    let feed = Feed {
         round: Mutex::new(round),
         decimals: Mutex::new(decimals),
-    })
+    };
+    let answers = Answers {
+        calls: Some(|own: &Provider, calls| {
+            said(calls.iter().map(|call| own.call(call)).collect())
+        }),
+        ..Answers::default()
+    };
+    Script::at(0).answering(feed, answers)
 }
 
 fn answering(usd: i64) -> Arc<Provider> {

@@ -95,6 +95,16 @@ async fn deposits_of_one_family_are_filled_in_another() {
     assert_eq!(refused.failed_call_data, None);
 }
 
+/// Not so where recipients have code: `txs, recipient` is refused there.
+#[tokio::test]
+async fn a_payment_may_take_more_than_usual_where_nobody_runs_code() {
+    let fixture = beside("destination");
+    fixture.with(|world| world.gas_of_more = Some(5 * other::WORK));
+    let changes = json!({"destinationCurrency": other::USDC, "recipient": other::USER});
+    let answer = fixture.quote(changes).await.unwrap();
+    assert_eq!(stored(&fixture, &answer).await.fill_work, 5 * other::WORK);
+}
+
 #[tokio::test]
 async fn steps_of_a_family_are_shown_as_it_writes_them() {
     let fixture = beside("origin");

@@ -1,5 +1,7 @@
 //! How the texts of parameters are read.
 
+use strum::VariantArray;
+
 use super::{Lookup, Value, Wrong};
 use crate::{
     format, json,
@@ -66,11 +68,10 @@ impl Form {
                 wrong("expected success, failure, refund, pending, depositing or waiting")
             }),
             Self::Kind => {
-                let mut kinds = Kind::ALL.into_iter();
+                let mut kinds = Kind::VARIANTS.iter().copied();
                 let found = kinds.find(|kind| kind.text().eq_ignore_ascii_case(text));
-                let all = || Kind::ALL.map(Kind::text).join(", ");
                 let found = found.map(Value::Kind);
-                found.ok_or_else(|| wrong(&format!("expected one of {}", all())))
+                found.ok_or_else(|| wrong(&format!("expected one of {}", listed(Kind::VARIANTS))))
             }
             Self::Symbol => Ok(Value::Text(text.to_lowercase())),
             Self::Term | Self::Name | Self::Currency => Ok(Value::Name(Name::of(text))),
@@ -108,6 +109,12 @@ impl Form {
     }
 }
 
+/// The words of `all`, with commas.
+pub(super) fn listed<T: Copy + Into<&'static str>>(all: &[T]) -> String {
+    let words: Vec<&str> = all.iter().map(|one| (*one).into()).collect();
+    words.join(", ")
+}
+
 /// Dollars as millionths. A lower limit between two of them is the upper one.
 fn dollars(text: &str, most: bool) -> Option<u64> {
     let micro = u64::try_from(format::micro_of(text)?).ok()?;
@@ -117,13 +124,6 @@ fn dollars(text: &str, most: bool) -> Option<u64> {
 }
 
 fn status(text: &str) -> Option<Status> {
-    let all = [
-        Status::Success,
-        Status::Failure,
-        Status::Refund,
-        Status::Pending,
-        Status::Depositing,
-        Status::Waiting,
-    ];
-    all.into_iter().find(|status| status.text() == text)
+    let mut known = Status::VARIANTS.iter().copied();
+    known.find(|status| status.text() == text && *status != Status::Submitted)
 }

@@ -1,8 +1,8 @@
-//! What a listing is asked for, and whether a request is meant (guide: protocol 11.11).
+//! What a listing is asked for, and whether a request matches (guide: protocol 11.11).
 //!
-//! Everything that stands in [`Query`] must hold. Quotes that nobody acted on are meant by `status=waiting`
-//! and by their own ids only; by `status=waiting` the caller's own, or a named user's. `pending` means
-//! `submitted` too, which is no word of the filter.
+//! Everything that stands in [`Query`] must hold. Quotes that nobody acted on match their own ids, and
+//! `status=waiting` if they are the caller's own or a named user's. `pending` matches `submitted`, too,
+//! which is no word of the filter.
 
 mod field;
 mod form;

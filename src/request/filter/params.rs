@@ -4,8 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use strum::VariantArray;
+
 use super::{
-    Clause, Field, Query, Ranges, Sort, Value, Wrong, groups,
+    Clause, Field, Query, Ranges, Sort, Value, Wrong,
+    form::listed,
+    groups,
     table::{self, Asks, Parameter},
 };
 use crate::{json, request::summary::Feature};
@@ -234,10 +238,10 @@ impl Params {
             return Ok(0);
         };
         text.split(',').try_fold(0, |bits, name| {
-            let mut all = Feature::ALL.into_iter();
+            let mut all = Feature::VARIANTS.iter();
             let found = all.find(|feature| feature.text() == name.trim());
             let found = found.ok_or_else(|| {
-                let all = Feature::ALL.map(Feature::text).join(", ");
+                let all = listed(Feature::VARIANTS);
                 Wrong::field("features", format!("expected a comma list of {all}"))
             });
             Ok(bits | found?.bit())

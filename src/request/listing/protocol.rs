@@ -6,6 +6,7 @@ use alloy::{
 };
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use vm::{protocol::action::Action, spelled_alike};
 
@@ -38,16 +39,14 @@ struct Solver {
     chain_id: Option<u64>,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RecordDepositSide)]
 struct DepositSide {
     /// Left out until a deposit is seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<Origin>,
     /// Left out until the hub has taken it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     relay: Option<Hub>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     attestation: Option<Attestation>,
 }
 
@@ -66,13 +65,12 @@ struct Origin {
     transaction_id: String,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RecordSettlementSide)]
 struct SettlementSide {
     destination: Destination,
-    #[serde(skip_serializing_if = "Option::is_none")]
     relay: Option<Hub>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     attestation: Option<Attestation>,
 }
 
@@ -93,26 +91,22 @@ struct Transaction {
 }
 
 /// A transaction at the hub, and what it moved there of the token that stands for the deposited currency.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordHubTransaction)]
 struct Hub {
     /// Smallest units; left out, as `currency` is, where its actions move several tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     amount: Option<String>,
     /// The settlement chain's number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     chain_id: Option<u64>,
     /// The token's id at the hub, a decimal number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     currency: Option<String>,
     hash: String,
     /// `mint`, `transfer`, `burn` or `mixed`.
     operation: &'static str,
     /// Who was paid for the order; only where it was settled.
-    #[serde(skip_serializing_if = "Option::is_none")]
     solver: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     token_metadata: Option<TokenMetadata>,
 }
 

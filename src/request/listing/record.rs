@@ -5,6 +5,7 @@ mod older;
 pub use older::{V1, V2, v1, v2};
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::{
@@ -160,32 +161,25 @@ struct Route {
 }
 
 /// What has not been seen of a transaction yet is left out.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordTransaction)]
 struct Transaction {
     tx_hash: String,
     /// Smallest units of the chain's native currency.
-    #[serde(skip_serializing_if = "Option::is_none")]
     fee: Option<String>,
     /// At the price of then; left out where nobody told one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     fee_usd: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<u64>,
     /// `onchain`.
     r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     chain_id: Option<u64>,
     /// Unix seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<u64>,
     #[schema(schema_with = words::outcomes)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<CallData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     state_changes: Option<Vec<StateChange>>,
 }
 

@@ -76,22 +76,14 @@ impl Actual {
 impl CaseView<'_> {
     pub(super) fn quoted_legs(&self) -> Option<Legs> {
         let route = self.details()?.route.as_ref()?;
-        let origin = Leg::of(&route.origin);
-        let Some(end) = &route.destination else {
-            return Some(Legs {
-                origin: Some(origin),
-                destination: None,
-            });
+        let (origin, destination) = match &route.destination {
+            None => (Leg::of(&route.origin), None),
+            Some(end) if self.case.request.is_same_chain() => (joined(&route.origin, end), None),
+            Some(end) => (Leg::of(&route.origin), Some(Leg::of(end))),
         };
-        if self.case.request.is_same_chain() {
-            return Some(Legs {
-                origin: Some(joined(&route.origin, end)),
-                destination: None,
-            });
-        }
         Some(Legs {
             origin: Some(origin),
-            destination: Some(Leg::of(end)),
+            destination,
         })
     }
 
@@ -125,10 +117,9 @@ impl CaseView<'_> {
                 input_currency: input,
                 output_currency: match alone {
                     true => Some(output.clone()),
-                    false => leg.output_currency,
+                    false => leg.output_currency.clone(),
                 },
-                router: leg.router,
-                included_swap_sources: leg.included_swap_sources,
+                ..leg
             }),
             destination: legs.destination.map(|leg| Leg {
                 output_currency: Some(output),
@@ -218,16 +209,14 @@ impl CaseView<'_> {
 fn joined(start: &quoted::Leg, end: &quoted::Leg) -> Leg {
     let [from, to] = [&start.input_currency, &start.output_currency];
     let exchanged = !spelled_alike(&from.currency.address, &to.currency.address);
-    let router = if exchanged {
-        &start.router
-    } else {
-        &end.router
+    let router = match exchanged {
+        true => &start.router,
+        false => &end.router,
     };
     Leg {
-        input_currency: Some(start.input_currency.clone()),
         output_currency: Some(end.output_currency.clone()),
         router: router.clone(),
-        included_swap_sources: None,
+        ..Leg::of(start)
     }
 }
 

@@ -175,20 +175,13 @@ impl<'a> CaseView<'a> {
 
     /// The one that failed last: the user's where nobody else acts, else the solver's.
     pub(super) fn failed(&self) -> Option<Moved<'a>> {
-        let facts = self.case.facts;
-        let own = facts
-            .own
-            .iter()
-            .map(|one| (&one.network, &one.transaction, &one.state));
-        let sent = facts.attempts.iter();
-        let sent = sent.map(|one| (&one.network, &one.transaction, &one.state));
-        let reverted = |(network, hash, state): (&'a String, &'a String, &'a State)| {
+        let reverted = |(network, hash, state): (&'a str, &'a str, &'a State)| {
             let State::Reverted { place, .. } = state else {
                 return None;
             };
             Some(self.moved((network, hash), Some(place), Some(false)))
         };
-        own.chain(sent).rev().find_map(reverted)
+        self.case.facts.sent().rev().find_map(reverted)
     }
 }
 

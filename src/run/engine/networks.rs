@@ -42,8 +42,8 @@ pub fn traded_networks<'a>(
     });
     let networks = opened.map(|(network, opened)| {
         let providers = |trading_providers: &[TradingProvider]| {
-            let trading_providers = (trading_providers.to_vec(), opened.required);
-            chain::providers(network, &opened.chain, trading_providers)
+            let trading_providers = trading_providers.to_vec();
+            chain::providers(network, &opened.chain, trading_providers, opened.required)
         };
         let account = trading.keys.account(opened.chain.spec.family);
         Ok(TradedNetwork {
@@ -65,19 +65,18 @@ impl TradedNetwork<'_> {
 
     /// The chain as the solver has it priced.
     pub fn pricing_chain(&self) -> PricingChain {
-        self.priced_by(&self.providers, &self.opened.trading_providers)
+        self.priced_by(&self.providers)
     }
 
     /// The chain as strangers have it priced.
     pub fn asking_pricing_chain(&self) -> PricingChain {
-        self.priced_by(&self.asking, &self.opened.asking)
+        self.priced_by(&self.asking)
     }
 
-    fn priced_by(&self, providers: &Providers, singly: &[TradingProvider]) -> PricingChain {
+    fn priced_by(&self, providers: &Providers) -> PricingChain {
         PricingChain {
             spec: self.opened.chain.spec.clone(),
             providers: providers.clone(),
-            singly: singly.to_vec(),
             account: self.account.clone(),
         }
     }

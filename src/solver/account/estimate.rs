@@ -55,7 +55,7 @@ impl SolverAccount {
 
     /// What a unit of work costs now; an error above the operator's limit.
     pub async fn rate(&self) -> Result<FeeRate, SolverError> {
-        let rate = self.chain.providers.fees.rate().await?;
+        let rate = self.chain.providers.failover.rate().await?;
         if rate.expected() > self.limits.most_rate {
             return Err(SolverError::Dear(self.chain.name.clone()));
         }

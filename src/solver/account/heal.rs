@@ -6,7 +6,7 @@
 
 use vm::{
     Bytes,
-    trade::{self, Goal, Standing},
+    trade::{self, Goal, Known, Standing},
 };
 
 use super::{SolverAccount, kept};
@@ -26,7 +26,7 @@ use crate::{
 pub struct Shown {
     pub network: String,
     pub account: String,
-    /// The resource that the next attempt holds; unset before the first one.
+    /// The resource that the next attempt holds; unset before the first one, and where its payment decides.
     pub next: Option<String>,
     /// How far the chain is, by agreement of its providers, or why nobody says it.
     pub reached: Result<String, String>,
@@ -45,9 +45,9 @@ impl SolverAccount {
         let (_, stored) = self.row().await?;
         let attempts = self.attempts().await?;
         let landing = self.chain.landing;
-        let next = stored
-            .as_ref()
-            .map(|row| self.text(&landing.next(&row.own)?));
+        let next = stored.as_ref().map(|row| landing.next(&row.own));
+        let next = next.transpose()?.flatten();
+        let next = next.map(|resource| self.text(&resource)).transpose()?;
         let gaps = match (&reached, &stored) {
             (Ok(reached), Some(row)) => standing(landing, row, reached, &attempts)?.gaps,
             _ => Vec::new(),
@@ -61,7 +61,7 @@ impl SolverAccount {
         Ok(Shown {
             network: self.chain.name.clone(),
             account: self.owner.text().to_owned(),
-            next: next.transpose()?,
+            next,
             reached,
             attempts: named.collect::<Result<_, SolverError>>()?,
             gaps: self.texts(&gaps)?,
@@ -149,7 +149,7 @@ impl SolverAccount {
     async fn use_up(&self, resource: &Bytes, now: u64) -> Result<(), SolverError> {
         let asked = self.account.submitter.look(Goal::UseUp(resource), false);
         let outlook = asked.await.map_err(|error| self.failure(error))?;
-        let prepared = outlook.prepare(None).await;
+        let prepared = outlook.prepare(Known::default()).await;
         let made = prepared.map_err(|error| self.failure(error))?.attempt;
         let attempt = kept(&made, (Owner::Gap, now));
         let batch = self.begin(self.batch(), &made.id, &attempt)?;

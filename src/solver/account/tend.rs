@@ -34,6 +34,8 @@ pub enum AttemptStatus {
     },
     /// A transaction of somebody else's has used what it holds, for good: none of its own can land.
     Lost,
+    /// Its transactions have expired, for good: none of them can land.
+    Expired,
 }
 
 /// How deep in the chain a block is.
@@ -57,6 +59,16 @@ pub enum Push {
     Cancel,
 }
 
+/// What is known of an attempt that may have to be replaced.
+struct Pressed {
+    /// What nodes said to the same bytes now; `None` where they were not asked.
+    said: Option<Broadcast>,
+    /// It is no longer wanted.
+    cancel: bool,
+    /// Unix seconds.
+    now: u64,
+}
+
 impl SolverAccount {
     /// Brings an attempt forward where it is in no block, and returns it with its status. `now` in unix seconds.
     pub async fn tend(
@@ -72,6 +84,7 @@ impl SolverAccount {
             Status::Waiting { known } => known,
             Status::Doubtful => return Ok((attempt.clone(), AttemptStatus::Waiting)),
             Status::Lost => return Ok((attempt.clone(), AttemptStatus::Lost)),
+            Status::Expired => return Ok((attempt.clone(), AttemptStatus::Expired)),
             Status::Included(seen) => {
                 let status = self.included(attempt, *seen)?;
                 return Ok((attempt.clone(), status));
@@ -80,23 +93,23 @@ impl SolverAccount {
         let mut attempt = attempt.clone();
         if push != Push::Hold {
             let cancel = push == Push::Cancel;
-            attempt = self.press(id, attempt, now, (known, cancel)).await?;
+            let said = match known {
+                true => None,
+                false => self.send(id, &attempt).await?,
+            };
+            let pressed = Pressed { said, cancel, now };
+            attempt = self.press(id, attempt, pressed).await?;
         }
         Ok((attempt, AttemptStatus::Waiting))
     }
 
-    /// Sends the same bytes again, and a replacement or a cancellation where that is due.
+    /// Sends a replacement or a cancellation where that is due.
     async fn press(
         &self,
         id: &Bytes,
         mut attempt: attempt::Attempt,
-        now: u64,
-        (known, cancel): (bool, bool),
+        Pressed { said, cancel, now }: Pressed,
     ) -> Result<attempt::Attempt, SolverError> {
-        let said = match known {
-            true => None,
-            false => self.send(id, &attempt).await?,
-        };
         let refused = match said {
             Some(Broadcast::Rejected(_) | Broadcast::Refused(_)) => {
                 attempt.refused.saturating_add(1)
@@ -114,7 +127,8 @@ impl SolverAccount {
         let cancel =
             !cancelled && (cancel || never || attempt.refused >= self.limits.most_refusals);
         let stuck = now.saturating_sub(attempt.sent_at) >= self.limits.stuck_after;
-        if !(cancel || stuck || said == Some(Broadcast::Underpriced)) {
+        let due = matches!(said, Some(Broadcast::Underpriced | Broadcast::Expired));
+        if !(cancel || stuck || due) {
             return Ok(attempt);
         }
         let Some(next) = self.replaced(id, &attempt, (now, cancel)).await? else {
@@ -159,7 +173,7 @@ impl SolverAccount {
             let over = match status {
                 AttemptStatus::Waiting => false,
                 AttemptStatus::Included { depth, .. } => depth == Depth::Final,
-                AttemptStatus::Lost => true,
+                AttemptStatus::Lost | AttemptStatus::Expired => true,
             };
             if over {
                 let batch = self.free(self.batch(), &id, &attempt)?;

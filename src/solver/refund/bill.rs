@@ -1,6 +1,9 @@
 //! What giving a deposit back costs: the transaction's fee, and its settlement.
 
-use vm::{Address, Amount, U256, trade::Draft};
+use vm::{
+    Address, Amount, U256,
+    trade::{Draft, Payout},
+};
 
 use super::{Gift, payment};
 use crate::{
@@ -21,12 +24,18 @@ impl Solver {
     ) -> Result<Result<(u64, Option<Amount>), Paid>, SolverError> {
         let manual = RefundFailReason::ManualRefundRequired;
         let account = self.account(&gift.deposit.network)?;
-        let draft = payment(account, (to, currency, gift.amount), view.request.order_id)?;
+        let whole = Payout {
+            to: to.clone(),
+            currency: currency.clone(),
+            amount: gift.amount,
+        };
+        let draft = payment(account, &whole, view.request.order_id)?;
         let Some(work) = self.refund_work(account, to, &draft).await? else {
             return Ok(Err(Paid::Refused(manual)));
         };
         let now = view.now / 1_000;
-        let cost = match self.cost(account, currency, (&draft, work), now).await {
+        let fee = account.fee(&draft, work).await?.total();
+        let cost = match self.cost(account, currency, fee, now).await {
             Err(SolverError::Price(PriceError::Unknown(_))) => {
                 return Ok(Err(Paid::NotYet(manual)));
             }
@@ -62,17 +71,16 @@ impl Solver {
         Ok(sent.is_ok().then_some(work))
     }
 
-    /// What a transaction of so much work costs in a currency, rounded up; `None`: more than a number can say.
+    /// A fee in another currency, rounded up; `None`: more than a number can say.
     async fn cost(
         &self,
         account: &SolverAccount,
         currency: &Address,
-        (draft, work): (&Draft, u64),
+        fee: Amount,
         now: u64,
     ) -> Result<Option<Amount>, SolverError> {
-        let cost = account.fee(draft, work).await?.total();
         if *currency == account.chain.native {
-            return Ok(Some(cost));
+            return Ok(Some(fee));
         }
         let native = account
             .chain
@@ -86,7 +94,7 @@ impl Solver {
             self.prices.price(native, now).await?,
             self.prices.price(listed, now).await?,
         );
-        Ok(converted(cost, (native, prices.0), (listed, prices.1)))
+        Ok(converted(fee, (native, prices.0), (listed, prices.1)))
     }
 
     /// What the settlement of a refund costs in a currency; `together`: deposits in the deposit's transaction. Without

@@ -11,7 +11,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::*;
+use super::{task::LONGEST_PAUSE, *};
 use crate::{
     request::{Request, fixtures},
     solver::tests::rig::{ROUTER, Rig},
@@ -87,8 +87,7 @@ async fn both(rig: &Rig, request: &Request) -> Vec<(u16, Value)> {
 
 /// A filled order whose settlement was handed over.
 async fn filled(rig: &mut Rig) -> Request {
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     let solver = rig.solver().await;
     for _ in 0..20 {
         solver.advance(&request.id, rig.now).await.unwrap();
@@ -220,8 +219,7 @@ async fn oracle_that_says_no_is_asked_again_later_and_the_payment_stays_listed()
 #[tokio::test]
 async fn each_paid_deposit_of_an_order_is_settled() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |_| ()).await;
+    let request = rig.funded(1).await;
     rig.deposit(&request, |deposit| {
         deposit.onchain_id = B256::repeat_byte(7);
         deposit.transaction = B256::repeat_byte(8).to_string();

@@ -1,5 +1,5 @@
-//! A chain in memory that executes what the test's codec made: it includes, drops, replaces and
-//! reorgs transactions, and knows every balance by replaying its blocks.
+//! A chain in memory that executes what the test's codec made: it includes, drops, replaces and reorgs transactions, and
+//! knows every balance by replaying its blocks. Its providers are scripts that answer from it.
 
 mod family;
 mod provider;
@@ -12,12 +12,11 @@ use alloy::primitives::{B256, U256, keccak256};
 use serde_json::{Map, Value, json};
 use vm::{
     Chain, ChainEntry,
-    trade::{FeeRate, Providers, ProvidersContext, TradingProvider},
+    trade::{FeeRate, Providers, ProvidersContext},
 };
 
 use self::{
     family::Codec,
-    provider::Provider,
     world::{Tx, nonce_of},
 };
 pub use self::{family::Steps, world::World};
@@ -52,6 +51,8 @@ pub struct Lies {
     pub poor: bool,
     /// Every transaction is refused for good.
     pub refuses: bool,
+    /// Every transaction's time to land is over.
+    pub expired: bool,
     /// Of every token.
     pub decimals: Option<u8>,
     /// It answers after half a minute.
@@ -166,10 +167,11 @@ impl FakeChain {
             additional_data: additional.as_object().unwrap().clone(),
             ..ChainEntry::default()
         };
+        let honest = self.provider(false);
         Chain {
             spec: entry.spec(vm::SETTLEMENT, false).unwrap(),
-            reader: self.clone(),
-            state: Some(self.clone()),
+            reader: honest.clone(),
+            state: Some(honest),
         }
     }
 
@@ -191,21 +193,9 @@ impl FakeChain {
     }
 
     fn opened(self: &Arc<Self>, limits: Option<Map<String, Value>>) -> Providers {
-        let providers = [true, false, false].map(|first| {
-            let chain = self.clone();
-            let provider = Arc::new(Provider { chain, first });
-            TradingProvider {
-                scanner: self.clone(),
-                accounts: provider.clone(),
-                writer: provider.clone(),
-                simulator: Some(provider.clone()),
-                contracts: Some(provider),
-                inspector: Arc::new(vm::testing::Unseen),
-            }
-        });
+        let providers = [true, false, false].map(|first| self.provider(first).trading());
         let context = ProvidersContext {
-            family: vm::SETTLEMENT,
-            name: self.name.into(),
+            spec: self.chain().spec,
             number: self.number,
             required: 2,
             limits,

@@ -20,9 +20,20 @@ fn rig() -> Rig {
     rig
 }
 
+/// A limit of an hour for each user, and none for all.
+fn rig_by_user() -> Rig {
+    let mut rig = Rig::new();
+    rig.caps = Caps {
+        hourly: None,
+        hourly_per_user: Some(Dollars(150_000_000)),
+        ..Caps::default()
+    };
+    rig
+}
+
 async fn deposited(rig: &Rig, number: u8) -> Request {
     let request = rig.quote(number, |_| ()).await;
-    let change = |deposit: &mut crate::request::fact::Deposit| {
+    let change = |deposit: &mut Deposit| {
         deposit.onchain_id.0[0] = number;
         let transaction = B256::repeat_byte(number + 40);
         deposit.transaction = transaction.to_string();
@@ -80,12 +91,7 @@ async fn two_fills_at_once_do_not_share_what_is_left() {
 
 #[tokio::test]
 async fn whoever_asks_in_anothers_name_uses_up_his_own_limit() {
-    let mut rig = Rig::new();
-    rig.caps = Caps {
-        hourly: None,
-        hourly_per_user: Some(Dollars(150_000_000)),
-        ..Caps::default()
-    };
+    let mut rig = rig_by_user();
     // The user of both is the same; the first pays somebody else.
     let stranger = |request: &mut Request| request.recipient = refundee(9);
     let first = rig.quote(1, stranger).await;
@@ -210,12 +216,7 @@ async fn calling(rig: &mut Rig, number: u8, whose: (&str, bool)) -> Request {
 /// Where nobody can say that the user gave what he gave (through a bundle), others' deposits may stand before it.
 #[tokio::test]
 async fn what_anothers_deposit_waits_for_holds_up_no_deposit_behind_it() {
-    let mut rig = Rig::new();
-    rig.caps = Caps {
-        hourly: None,
-        hourly_per_user: Some(Dollars(150_000_000)),
-        ..Caps::default()
-    };
+    let mut rig = rig_by_user();
     let stranger = recipient(60);
     let first = calling(&mut rig, 1, (&stranger, true)).await;
     rig.filled(first.order_id, 1);
@@ -238,12 +239,7 @@ async fn what_anothers_deposit_waits_for_holds_up_no_deposit_behind_it() {
 
 #[tokio::test]
 async fn calls_use_up_the_limit_of_whoever_gave_the_deposit_and_nobody_elses() {
-    let mut rig = Rig::new();
-    rig.caps = Caps {
-        hourly: None,
-        hourly_per_user: Some(Dollars(150_000_000)),
-        ..Caps::default()
-    };
+    let mut rig = rig_by_user();
     let stranger = recipient(60);
     let first = calling(&mut rig, 1, (&stranger, true)).await;
     rig.filled(first.order_id, 1);

@@ -217,8 +217,7 @@ async fn who_moves_a_pool_for_a_block_fails_no_exchange() {
     for own in [false, true] {
         let mut rig = Rig::new();
         let request = exchanging(&rig, own).await;
-        let solver = rig.solver().await;
-        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.begun(&request).await;
         let reverted = Some(FailReason::ExecutionReverted);
         let failure = rig.facts(&request).await.failure;
         assert_eq!(failure, reverted.filter(|_| own));
@@ -297,8 +296,7 @@ async fn of_much_gas_a_quarter_more_is_dear() {
         let request = rig.quote(1, change).await;
         rig.destination.with(|world| world.base = base);
         rig.deposit(&request, |_| ()).await;
-        let solver = rig.solver().await;
-        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.begun(&request).await;
         let waiting = rig.destination.waiting();
         assert_eq!(waiting, usize::from(filled), "{gas} {base}");
     }
@@ -376,8 +374,7 @@ async fn what_settles_for_more_than_it_is_worth_is_dust() {
         let request = rig.quote(1, change).await;
         rig.deposit(&request, |deposit| deposit.amount = U256::from(units))
             .await;
-        let solver = rig.solver().await;
-        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.begun(&request).await;
         let parked = rig.claim(&request).await.parked;
         assert_eq!(!parked.is_empty(), dust, "{settlement} {units}");
     }

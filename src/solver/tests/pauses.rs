@@ -77,8 +77,7 @@ async fn who_comes_anew_waits_for_none_who_was_looked_at_in_vain() {
     }
     let stop = working(&rig, 1).await;
     tokio::time::sleep(Duration::from_secs(200)).await;
-    let honest = rig.quote(99, |_| ()).await;
-    rig.deposit(&honest, |_| ()).await;
+    let honest = rig.funded(99).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(rig.claim(&honest).await.legs.len(), 1);
     stop.cancel();
@@ -106,8 +105,7 @@ async fn a_request_that_cannot_be_read_holds_up_no_other() {
         .put(rows::open::key(&broken), rows::open::encode(0, &broken));
     rig.store.commit(rows).await.unwrap();
     let stop = working(&rig, 32).await;
-    let honest = rig.quote(99, |_| ()).await;
-    rig.deposit(&honest, |_| ()).await;
+    let honest = rig.funded(99).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(rig.claim(&honest).await.legs.len(), 1);
     stop.cancel();

@@ -23,14 +23,13 @@ use crate::{
 
 const GWEI: u128 = 1_000_000_000;
 
-fn lies() -> [(&'static str, Lies); 9] {
+fn lies() -> [(&'static str, Lies); 10] {
     let none = Lies::default();
-    let fees = |base: u128| {
-        Some(FeeRate {
-            base,
-            priority: base,
-        })
+    let rate = |base| FeeRate {
+        base,
+        priority: base,
     };
+    let fees = |base| Some(rate(base));
     [
         ("nonce +1", Lies { nonce: 1, ..none }),
         (
@@ -77,6 +76,13 @@ fn lies() -> [(&'static str, Lies); 9] {
                 ..none
             },
         ),
+        (
+            "expired",
+            Lies {
+                expired: true,
+                ..none
+            },
+        ),
     ]
 }
 
@@ -85,13 +91,6 @@ impl Rig {
         for chain in [&self.origin, &self.destination] {
             chain.with(|world| world.lies = lies);
         }
-    }
-
-    /// An order whose deposit is there.
-    pub(super) async fn funded(&self, number: u8) -> Request {
-        let request = self.quote(number, |_| ()).await;
-        self.deposit(&request, |_| ()).await;
-        request
     }
 
     /// Mines and looks after lanes until the nonces that nobody has are done with.
@@ -143,8 +142,7 @@ async fn one_liar_of_three_pays_nobody_twice() {
     // It claims that nonces are used and that transactions are in blocks while none is, for long.
     let mut rig = Rig::new();
     let request = rig.funded(1).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    let solver = rig.begun(&request).await;
     rig.destination.forget();
     rig.lie(Lies {
         nonce: 5,
@@ -158,6 +156,29 @@ async fn one_liar_of_three_pays_nobody_twice() {
         assert_eq!(claim.legs.len(), 1);
         assert_ne!(claim.legs[0].stage, Stage::Failed);
     }
+    rig.settle(&request).await;
+    rig.filled(request.order_id, 1);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_fill_that_nodes_call_expired_is_replaced_at_once_and_not_refused() {
+    let mut rig = Rig::new();
+    let request = rig.funded(1).await;
+    rig.destination.with(|world| world.everybody_lies = true);
+    rig.lie(Lies {
+        expired: true,
+        ..Lies::default()
+    });
+    let solver = rig.begun(&request).await;
+    let attempts = solver.accounts["destination"].attempts().await.unwrap();
+    let [(_, fill)] = &attempts[..] else {
+        panic!("{attempts:?}");
+    };
+    // Each one is replaced, since nobody takes it.
+    assert!(fill.signed.len() > 1);
+    assert!(fill.refused == 0 && fill.signed.iter().all(|one| !one.cancels));
+    rig.lie(Lies::default());
     rig.settle(&request).await;
     rig.filled(request.order_id, 1);
     rig.is_clean().await;
@@ -255,8 +276,7 @@ async fn a_nonce_that_was_skipped_for_a_lie_is_used_up_when_the_chain_waits_for_
         nonce: 1,
         ..Lies::default()
     });
-    let solver = rig.solver().await;
-    solver.advance(&second.id, rig.now).await.unwrap();
+    let solver = rig.begun(&second).await;
     assert_eq!(
         rig.claim(&second).await.legs[0].attempt[..],
         2_u64.to_be_bytes()
@@ -280,11 +300,9 @@ async fn a_nonce_that_a_deep_reorg_took_is_used_up_by_the_operator() {
     rig.destination.collapse(24);
     assert_eq!(rig.destination.paid(first.order_id), []);
     let second = rig.funded(2).await;
-    let solver = rig.solver().await;
-    solver.advance(&second.id, rig.now).await.unwrap();
+    rig.begun(&second).await;
     rig.rest().await;
-    let solver = rig.solver().await;
-    solver.advance(&second.id, rig.now).await.unwrap();
+    let solver = rig.begun(&second).await;
     assert_eq!(rig.destination.paid(second.order_id), []);
     let account = &solver.accounts["destination"];
     assert_eq!(account.summary().await.unwrap().gaps, ["0"]);
@@ -301,8 +319,7 @@ async fn what_no_node_ever_takes_frees_its_place_at_once_and_costs_its_order() {
     let mut rig = Rig::new();
     rig.destination.with(|world| world.never = true);
     let (first, second) = (rig.funded(1).await, rig.quote(2, |_| ()).await);
-    let solver = rig.solver().await;
-    solver.advance(&first.id, rig.now).await.unwrap();
+    let solver = rig.begun(&first).await;
     // The nonce is being used up already: nobody waits for twenty refusals.
     let attempts = solver.accounts["destination"].attempts().await.unwrap();
     assert!(attempts[0].1.signed.last().unwrap().cancels);
@@ -390,8 +407,7 @@ async fn a_fill_burns_no_more_gas_than_was_charged_for() {
     assert_eq!(facts.failure, Some(FailReason::QuotedGasLimitExceeded));
     rig.destination.with(|world| world.plain = 33_000);
     let other = rig.funded(2).await;
-    let solver = rig.solver().await;
-    solver.advance(&other.id, rig.now).await.unwrap();
+    let solver = rig.begun(&other).await;
     let attempts = solver.accounts["destination"].attempts().await.unwrap();
     let signed = vm::ethereum::trade::priced(&attempts[0].1.own).unwrap();
     assert_eq!(signed[0].gas, 33_625);
@@ -468,8 +484,7 @@ async fn what_a_former_key_promised_and_was_paying_is_kept_by_the_present_one() 
         rig.quote(3, |r| r.referrer = Some("debug-force-refund".into()))
             .await,
     );
-    let solver = rig.solver().await;
-    solver.advance(&paying.id, rig.now).await.unwrap();
+    rig.begun(&paying).await;
     rig.destination.forget();
     let before = rig.solver_text();
     rig.rotate();
@@ -621,8 +636,7 @@ async fn what_bytes_cost_is_paid_up_to_twice_the_charge_and_waited_for_a_while()
         };
         let request = rig.quote(1, change).await;
         rig.deposit(&request, |_| ()).await;
-        let solver = rig.solver().await;
-        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.begun(&request).await;
         assert_eq!(rig.destination.waiting(), usize::from(filled), "{asked}");
         if filled {
             rig.settle(&request).await;
@@ -691,8 +705,7 @@ async fn an_order_whose_bytes_stay_too_dear_is_given_back() {
         .with(|world| world.data_fee = Some(5_000_000));
     rig.worth = Ok(crate::solver::late::Repriced::Nothing);
     let request = rig.funded(1).await;
-    let solver = rig.solver().await;
-    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.begun(&request).await;
     assert_eq!(rig.destination.waiting(), 0);
     // The price decides, with what they cost then.
     rig.now += 301_000;

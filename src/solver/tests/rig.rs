@@ -300,6 +300,20 @@ impl Rig {
         }
     }
 
+    /// An order whose deposit is there.
+    pub async fn funded(&self, number: u8) -> Request {
+        let request = self.quote(number, |_| ()).await;
+        self.deposit(&request, |_| ()).await;
+        request
+    }
+
+    /// A solver that has judged the order once.
+    pub async fn begun(&self, request: &Request) -> Solver {
+        let solver = self.solver().await;
+        solver.advance(&request.id, self.now).await.unwrap();
+        solver
+    }
+
     pub async fn facts(&self, request: &Request) -> Facts {
         self.requests.facts(&request.id).await.unwrap()
     }

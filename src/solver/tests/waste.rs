@@ -8,7 +8,11 @@ use crate::{
         Call, Request,
         fact::{Attempt, Facts},
     },
-    solver::stakes::{Pot, Stake},
+    solver::{
+        breaker::Loss,
+        stake::RiskyFill,
+        stakes::{Pot, Stake},
+    },
     store::{
         Batch,
         rows::claim::{Claim, Leg, Stage},
@@ -454,7 +458,11 @@ async fn no_fill_is_too_small_to_be_at_stake() {
     let solver = rig.solver().await;
     let now = rig.now / 1_000;
     let restrains = |most: u64| {
-        let fill = (None, U256::from(most), true);
+        let fill = RiskyFill {
+            key: None,
+            most: U256::from(most),
+            code: true,
+        };
         solver.restrains("destination", fill, now)
     };
     let stake = Stake {
@@ -472,10 +480,19 @@ async fn no_fill_is_too_small_to_be_at_stake() {
     assert_eq!(restrains(0).await, Ok(false));
 }
 
+fn lost(cost: u64, handed_over: bool) -> Loss {
+    Loss { cost, handed_over }
+}
+
 /// Whether forty dollars of gas for somebody's code are too much now.
 async fn quoted_less(solver: &crate::solver::Solver, key: Option<&str>, now: u64) -> bool {
     let gas = U256::from(20_000_000_000_000_000_u64);
-    let restrained = solver.restrains("destination", (key, gas, true), now / 1_000);
+    let fill = RiskyFill {
+        key,
+        most: gas,
+        code: true,
+    };
+    let restrained = solver.restrains("destination", fill, now / 1_000);
     restrained.await.unwrap()
 }
 
@@ -559,7 +576,7 @@ async fn after_strangers_losses_a_plain_payment_is_still_filled() {
         .breaker
         .lock()
         .unwrap()
-        .lost((&burner, &deposit), true, 30_000, rig.now / 1_000);
+        .lost(&burner, &deposit, lost(30_000, true), rig.now / 1_000);
     assert!(quoted_less(&solver, None, rig.now).await);
     assert!(!quoted_less(&solver, Some("app"), rig.now).await);
     for request in [&plain, &native, &keyed] {
@@ -587,7 +604,7 @@ async fn what_a_barred_depositor_gives_for_others_goes_back_at_once() {
     others(&mut deposit);
     let blamed = |now| {
         let mut breaker = solver.breaker.lock().unwrap();
-        breaker.lost((&request, &deposit), false, 1_000, now);
+        breaker.lost(&request, &deposit, lost(1_000, false), now);
     };
     blamed(rig.now / 1_000);
     rig.deposit(&request, others).await;

@@ -26,13 +26,7 @@ impl Check<'_> {
                     self.error(format!("it is request {}", request.id));
                 }
                 self.listed(id).await?;
-                let why = "its order leads elsewhere";
-                self.demand(
-                    rows::order::key(&request.order_id),
-                    why,
-                    |row| matches!(row, Row::Order { request, .. } if request == id),
-                )
-                .await
+                self.led_to(id, request).await
             }
             Row::Order { order, request } => {
                 let why = format!("it leads to {request}, which is not its request");
@@ -80,13 +74,14 @@ impl Check<'_> {
                 self.error("it has been acted on and is still a quote");
             }
         }
-        let why = "its order leads elsewhere";
-        self.demand(
-            rows::order::key(&request.order_id),
-            why,
-            |row| matches!(row, Row::Order { request, .. } if request == id),
-        )
-        .await
+        self.led_to(id, request).await
+    }
+
+    /// Checks that the order of a request or quote leads to it.
+    async fn led_to(&mut self, id: &B256, request: &Request) -> Result<(), StoreError> {
+        let key = rows::order::key(&request.order_id);
+        let to_it = |row: &Row| matches!(row, Row::Order { request, .. } if request == id);
+        self.demand(key, "its order leads elsewhere", to_it).await
     }
 
     /// Checks that the current row's request exists.
@@ -154,15 +149,15 @@ impl Check<'_> {
         let facts = self.store.read(&rows::facts::key(id)).await?;
         let facts = facts.map_or(Ok(Facts::default()), |bytes| rows::facts::decode(&bytes));
         // An unreadable row has an error of its own.
-        if let (Ok(request), Ok(facts)) = (rows::request::decode(&bytes), facts)
-            && Summary::of(&request, &facts) != *found
+        if let (Ok(request), Ok(facts)) = (rows::request::decode(&bytes), &facts)
+            && Summary::of(&request, facts) != *found
         {
             self.error("it says something else than its request and facts");
         }
         let Ok(mut wanted) = listed::rows(found) else {
             return Ok(());
         };
-        wanted.extend(listed::sendings(found, &self.stored_facts(id).await?));
+        wanted.extend(listed::sendings(found, &facts.unwrap_or_default()));
         for (key, value) in wanted {
             if self.store.read(&key).await?.as_ref() != Some(&value) {
                 let name = alloy::hex::encode(&key.name);

@@ -11,7 +11,7 @@ use crate::{
     store::{
         Batch, Expect, Key, Kind, Outcome, Range, Store, fixtures,
         memory::MemoryStore,
-        requests::{Requests, RequestsError},
+        requests::{Requests, RequestsError, Seen},
         rows::{
             attempt,
             claim::{self, Claim},
@@ -96,7 +96,17 @@ pub async fn facts_change_by_compare_and_set_with_the_rows_that_say_so(store: Ar
     let row = Key::new(Kind(200), "late");
     let with = Batch::new().put(row.clone(), vec![1]);
     let fail = |facts: &mut Facts| facts.failure = Some(FailReason::TtlExpired);
-    let late = requests.decide((&id, &old), 9, with, fail).await;
+    let late = requests
+        .decide(
+            Seen {
+                id: &id,
+                facts: &old,
+            },
+            9,
+            with,
+            fail,
+        )
+        .await;
     assert_eq!(late, Err(RequestsError::Refused));
     assert_eq!(store.read(&row).await, Ok(None));
     assert_eq!(requests.facts(&id).await.unwrap().failure, None);

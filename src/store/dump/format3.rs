@@ -16,6 +16,8 @@ use crate::store::{
     rows::{
         self, RowError, account,
         attempt::{self, Attempt, Owner, Signed},
+        claim::Claim,
+        settlement::Settlement,
     },
     walk::Stored,
 };
@@ -56,7 +58,8 @@ pub(super) fn row((key, value): Stored) -> Result<Vec<Stored>, RowError> {
             for leg in legs.into_iter().flatten() {
                 rename(leg)?;
             }
-            Ok(vec![(key, written("claim", &claim)?)])
+            let claim = Claim::deserialize(&claim).map_err(|e| RowError::new("claim", e))?;
+            Ok(vec![(key, claim.encode()?)])
         }
         rows::SETTLEMENT => {
             let mut settlement: Value = rows::decode_json("settlement", FORMAT, &value)?;
@@ -68,7 +71,9 @@ pub(super) fn row((key, value): Stored) -> Result<Vec<Stored>, RowError> {
                     rename(sent)?;
                 }
             }
-            Ok(vec![(key, written("settlement", &settlement)?)])
+            let settlement = Settlement::deserialize(&settlement);
+            let settlement = settlement.map_err(|e| RowError::new("settlement", e))?;
+            Ok(vec![(key, settlement.encode()?)])
         }
         _ => Ok(vec![(key, value)]),
     }
@@ -82,21 +87,6 @@ fn rename(named: &mut Value) -> Result<(), RowError> {
     let id = carried_id(nonce.ok_or_else(missing)?);
     fields.insert("attempt".into(), id.to_string().into());
     Ok(())
-}
-
-/// As the row's decoder has it now.
-fn written(row: &'static str, value: &Value) -> Result<Vec<u8>, RowError> {
-    let wrong = |error: serde_json::Error| RowError::new(row, error);
-    match row {
-        "claim" => {
-            let claim = rows::claim::Claim::deserialize(value).map_err(wrong)?;
-            claim.encode()
-        }
-        _ => {
-            let settlement = rows::settlement::Settlement::deserialize(value).map_err(wrong)?;
-            settlement.encode()
-        }
-    }
 }
 
 fn account(value: &[u8]) -> Result<Vec<u8>, RowError> {

@@ -225,12 +225,10 @@ fn text(name: &[u8]) -> Result<&str, RowError> {
 
 async fn count(store: &dyn Store, kind: Kind) -> Result<u64, StoreError> {
     let (mut walk, mut count) = (Walk::of(store, kind), 0);
-    loop {
-        match walk.page().await?.len() as u64 {
-            0 => return Ok(count),
-            rows => count += rows,
-        }
+    while walk.next().await?.is_some() {
+        count += 1;
     }
+    Ok(count)
 }
 
 fn named(counts: &BTreeMap<Kind, u64>) -> Vec<(&'static str, u64)> {

@@ -101,9 +101,7 @@ impl Requests {
             return Ok(());
         };
         let gone = retention::quote_rows(&rows::quote::decode(&bytes)?, &bytes);
-        let batch = Batch::new()
-            .expect(key.clone(), Expect::Equals(bytes))
-            .delete(key);
+        let batch = Batch::new().remove(key, bytes);
         let batch = gone.into_iter().fold(batch, Batch::delete);
         // A refusal means that the quote was just acted on.
         self.store.commit(batch).await?;
@@ -123,16 +121,11 @@ impl Requests {
     /// Counts the large quotes of a store that nothing writes to yet.
     pub(super) async fn count_large(&self) -> Result<(), RequestsError> {
         let mut walk = Walk::of(&**self.store(), rows::LARGE);
-        loop {
-            let page = walk.page().await?;
-            if page.is_empty() {
-                return Ok(());
-            }
-            for (key, bytes) in page {
-                let id = rows::large::request(&key)?;
-                self.large().add(id, Large::decode(&bytes)?);
-            }
+        while let Some((key, bytes)) = walk.next().await? {
+            let id = rows::large::request(&key)?;
+            self.large().add(id, Large::decode(&bytes)?);
         }
+        Ok(())
     }
 }
 

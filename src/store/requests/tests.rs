@@ -33,7 +33,15 @@ async fn nothing_is_committed_of_a_request_that_is_forgotten() {
     let recorded = requests.record(&request.id, 7, with(), seen).await;
     assert_eq!(recorded, unknown);
     let before = Facts::default();
-    let decided = requests.decide((&request.id, &before), 7, with(), seen);
+    let decided = requests.decide(
+        Seen {
+            id: &request.id,
+            facts: &before,
+        },
+        7,
+        with(),
+        seen,
+    );
     assert_eq!(decided.await, unknown);
     for key in [row.clone(), rows::facts::key(&request.id)] {
         assert_eq!(requests.store().read(&key).await.unwrap(), None);
@@ -134,18 +142,46 @@ async fn decisions_rest_on_the_facts_that_were_seen() {
     let with = Batch::new().put(row.clone(), vec![1]);
     let seen = Facts::default();
     let after = requests
-        .decide((&id, &seen), 5, with.clone(), fail)
+        .decide(
+            Seen {
+                id: &id,
+                facts: &seen,
+            },
+            5,
+            with.clone(),
+            fail,
+        )
         .await
         .unwrap();
     assert_eq!((after.version, after.updated_at), (1, 5));
     assert_eq!(requests.facts(&id).await.unwrap(), after);
     let with = Batch::new().delete(row.clone());
     for change in [fail, |_: &mut Facts| ()] {
-        let late = requests.decide((&id, &seen), 6, with.clone(), change).await;
+        let late = requests
+            .decide(
+                Seen {
+                    id: &id,
+                    facts: &seen,
+                },
+                6,
+                with.clone(),
+                change,
+            )
+            .await;
         assert_eq!(late, Err(RequestsError::Refused));
     }
     assert!(requests.store().read(&row).await.unwrap().is_some());
-    let same = requests.decide((&id, &after), 7, with, |_| ()).await;
+    let same = requests
+        .decide(
+            Seen {
+                id: &id,
+                facts: &after,
+            },
+            7,
+            with,
+            |_| (),
+        )
+        .await;
     assert_eq!(same, Ok(after));
     assert!(requests.store().read(&row).await.unwrap().is_none());
 }
@@ -225,15 +261,19 @@ async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
         let state = State::Included(fixtures::place(3));
         facts.attempts = vec![fixtures::attempt(Purpose::Fill, state)];
     };
-    let late = requests
-        .decide((&id, &facts), 9, Batch::new(), filled)
-        .await;
+    let seen = Seen {
+        id: &id,
+        facts: &facts,
+    };
+    let late = requests.decide(seen, 9, Batch::new(), filled).await;
     assert_eq!(late, Err(RequestsError::Refused));
     assert_eq!(wanted("destination").await, []);
     let facts = requests.facts(&id).await.unwrap();
-    let decided = requests
-        .decide((&id, &facts), 9, Batch::new(), filled)
-        .await;
+    let seen = Seen {
+        id: &id,
+        facts: &facts,
+    };
+    let decided = requests.decide(seen, 9, Batch::new(), filled).await;
     decided.unwrap();
     let [row] = wanted("destination").await.try_into().unwrap();
     assert_eq!((row.next, row.transaction.as_str()), (9, "0xf111"));

@@ -22,7 +22,7 @@ use crate::{
         reason::RefundFailReason,
     },
     store::{
-        Batch, Expect, Key, Outcome, Range, Store,
+        Batch, Expect, Key, Range, Store,
         requests::RequestsError,
         rows::{
             self, HISTORY, LISTED,
@@ -72,8 +72,7 @@ pub(super) async fn forget(
         return Ok(false);
     }
     let batch = seen.gone(store, id).await?;
-    let done = store.commit(batch).await?;
-    Ok(matches!(done, Outcome::Applied { .. }))
+    Ok(store.commit(batch).await?.is_applied())
 }
 
 /// The requests with wanted transactions, by network; `None` where there are too many. Read once per page of
@@ -146,9 +145,8 @@ impl Seen {
             parked: decoded.collect::<Result<_, rows::RowError>>()?,
             expected: Vec::new(),
         };
-        let as_read = |bytes: Option<Vec<u8>>| bytes.map_or(Expect::Absent, Expect::Equals);
         let own = keys.into_iter().zip(found);
-        let own = own.map(|(key, bytes)| (key, as_read(bytes)));
+        let own = own.map(|(key, bytes)| (key, Expect::unchanged(bytes)));
         let dust = dust
             .into_iter()
             .map(|(key, bytes)| (key, Expect::Equals(bytes)));
@@ -236,7 +234,7 @@ impl Seen {
             let summary = summary::decode(&bytes)?;
             keys.extend(listed::rows(&summary)?.into_keys());
             keys.extend(listed::sendings(&summary, &self.facts).into_keys());
-            batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
+            batch = batch.remove(key, bytes);
         }
         for (key, expect) in &self.expected {
             batch = batch.expect(key.clone(), expect.clone());

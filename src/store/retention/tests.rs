@@ -303,7 +303,11 @@ async fn shelved(requests: &Requests, request: Request, of: (&str, u64), left_ou
         if solver {
             claim.parked.push(one.onchain_id);
         }
-        let row = Parked::new(&one, (FailReason::Unknown, why), "", true, 5);
+        let reasons = parked::Reasons {
+            fill: FailReason::Unknown,
+            refund: why,
+        };
+        let row = Parked::new(&one, reasons, "", true, 5);
         let key = parked::key(&request.id, &one.onchain_id);
         batch = batch.put(key, row.encode().unwrap());
     }

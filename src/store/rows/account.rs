@@ -7,7 +7,7 @@
 use alloy::primitives::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{LANE, RowError, decode, encode};
+use super::LANE;
 use crate::store::Key;
 
 const FORMAT: u8 = 2;
@@ -32,12 +32,4 @@ pub fn key(network: &str) -> Key {
     Key::new(LANE, network)
 }
 
-impl Account {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode("lane", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode("lane", FORMAT, bytes)
-    }
-}
+stored!(Account, "lane", encode, decode);

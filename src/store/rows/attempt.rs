@@ -10,7 +10,7 @@
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
-use super::{ATTEMPT, RESOURCE, RowError, decode, encode};
+use super::{ATTEMPT, RESOURCE, RowError, prefix};
 use crate::store::{Key, Kind, Range};
 
 const FORMAT: u8 = 1;
@@ -78,17 +78,20 @@ pub fn id(lane: &str, key: &Key) -> Result<Bytes, RowError> {
 
 /// A lane's attempts, lowest id first.
 pub fn range(lane: &str, limit: usize) -> Range {
-    Range {
-        kind: ATTEMPT,
-        prefix: prefix(lane),
-        after: None,
-        limit,
-        reverse: false,
-    }
+    Range::new(ATTEMPT, &prefix(lane), None, limit)
 }
 
-fn prefix(lane: &str) -> Vec<u8> {
-    [lane.as_bytes(), &[0]].concat()
+/// The resource in the key of a lane's [`resource`].
+pub fn held(lane: &str, key: &Key) -> Result<Bytes, RowError> {
+    let held = key.name.strip_prefix(prefix(lane).as_slice());
+    let held = held.filter(|held| key.kind == RESOURCE && !held.is_empty());
+    held.map(Bytes::copy_from_slice)
+        .ok_or_else(|| RowError::new("resource", "not a resource of the lane"))
+}
+
+/// The resources that a lane's attempts hold.
+pub fn held_range(lane: &str, limit: usize) -> Range {
+    Range::new(RESOURCE, &prefix(lane), None, limit)
 }
 
 /// The value of a resource that `attempt` holds.
@@ -104,12 +107,4 @@ pub fn held_by(value: &[u8]) -> Result<Bytes, RowError> {
     }
 }
 
-impl Attempt {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode("attempt", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode("attempt", FORMAT, bytes)
-    }
-}
+stored!(Attempt, "attempt", encode, decode);

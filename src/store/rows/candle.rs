@@ -37,13 +37,13 @@ pub struct Candle {
     pub close: u128,
 }
 
-/// The length of a candle.
+/// The length of a candle. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Five minutes.
-    Minutes,
-    Hour,
-    Day,
+    Minutes = 0,
+    Hour = 1,
+    Day = 2,
 }
 
 /// A currency with candles.
@@ -68,31 +68,28 @@ impl Step {
     /// All steps, the finest first.
     pub const ALL: [Self; 3] = [Self::Minutes, Self::Hour, Self::Day];
 
+    /// The seconds of a candle, of a page, and for which a page is kept.
+    const fn lengths(self) -> [u64; 3] {
+        match self {
+            Self::Minutes => [5 * 60, HOUR, 2 * DAY],
+            Self::Hour => [HOUR, DAY, 31 * DAY],
+            Self::Day => [DAY, 32 * DAY, 5 * 365 * DAY],
+        }
+    }
+
     /// The seconds of a candle.
     pub const fn seconds(self) -> u64 {
-        match self {
-            Self::Minutes => 5 * 60,
-            Self::Hour => HOUR,
-            Self::Day => DAY,
-        }
+        self.lengths()[0]
     }
 
     /// The seconds of a page: those of a candle of the coarser step, if there is one.
     pub const fn page(self) -> u64 {
-        match self {
-            Self::Minutes => HOUR,
-            Self::Hour => DAY,
-            Self::Day => 32 * DAY,
-        }
+        self.lengths()[1]
     }
 
     /// The seconds for which a page is kept after its end.
     pub const fn kept(self) -> u64 {
-        match self {
-            Self::Minutes => 2 * DAY,
-            Self::Hour => 31 * DAY,
-            Self::Day => 5 * 365 * DAY,
-        }
+        self.lengths()[2]
     }
 
     /// The step in which a page of this one becomes one candle.
@@ -120,16 +117,8 @@ impl Step {
         usize::try_from(pages).unwrap_or(usize::MAX)
     }
 
-    const fn byte(self) -> u8 {
-        match self {
-            Self::Minutes => 0,
-            Self::Hour => 1,
-            Self::Day => 2,
-        }
-    }
-
     fn of(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|step| step.byte() == byte)
+        Self::ALL.into_iter().find(|step| *step as u8 == byte)
     }
 }
 
@@ -137,7 +126,7 @@ impl Series<'_> {
     /// The prefix of the names of its pages of `step`.
     fn prefix(self, step: Step) -> Vec<u8> {
         let currency = Name::of(self.currency).key();
-        [&[step.byte()], self.network.as_bytes(), &[0], &currency].concat()
+        [&[step as u8], self.network.as_bytes(), &[0], &currency].concat()
     }
 
     fn name(self, step: Step, start: u64) -> Vec<u8> {

@@ -9,7 +9,7 @@
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
-use super::{CLAIM, RowError, decode_json, encode_json};
+use super::CLAIM;
 use crate::{
     request::{
         fact::Purpose,
@@ -113,12 +113,4 @@ pub fn key(id: &B256) -> Key {
     Key::new(CLAIM, id.as_slice())
 }
 
-impl Claim {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode_json("claim", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode_json("claim", FORMAT, bytes)
-    }
-}
+stored!(Claim, "claim", encode_json, decode_json);

@@ -4,7 +4,7 @@
 //!
 //! The row lives for ever, or until its statement is void; some 150 bytes.
 
-use super::{CONSUMPTION, RowError};
+use super::{CONSUMPTION, RowError, plain_text};
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -18,10 +18,5 @@ pub fn encode(text: &str) -> Vec<u8> {
 }
 
 pub fn decode(bytes: &[u8]) -> Result<String, RowError> {
-    match bytes.split_first() {
-        Some((&FORMAT, text)) => {
-            String::from_utf8(text.to_vec()).map_err(|e| RowError::new("consumption", e))
-        }
-        _ => Err(RowError::new("consumption", "unknown format")),
-    }
+    plain_text("consumption", FORMAT, bytes)
 }

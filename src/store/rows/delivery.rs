@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::DELIVERY;
+use super::{DELIVERY, prefix};
 use crate::store::{Key, Kind, Range, number};
 
 const FORMAT: u8 = 1;
@@ -64,12 +64,7 @@ pub fn parts(name: &[u8]) -> Option<(&str, u64)> {
 
 /// The deliveries to `label`, live or dead by `kind`, of events after number `after`.
 pub fn of(kind: Kind, label: &str, after: u64, limit: usize) -> Range {
-    Range::new(
-        kind,
-        &[label.as_bytes(), &[0]].concat(),
-        Some(name(label, after)),
-        limit,
-    )
+    Range::new(kind, &prefix(label), Some(name(label, after)), limit)
 }
 
 /// The newest of [`of`].

@@ -9,7 +9,7 @@
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
-use super::{RowError, SIGHTING, decode as decode_fields, encode as encode_fields};
+use super::{RowError, SIGHTING, decode as decode_fields, encode as encode_fields, prefix};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
@@ -63,8 +63,4 @@ pub fn range(network: &str, from: u64, limit: usize) -> Range {
         .checked_sub(1)
         .map(|below| key(network, below, &B256::repeat_byte(0xff)).name);
     Range::new(SIGHTING, &prefix(network), before, limit)
-}
-
-fn prefix(network: &str) -> Vec<u8> {
-    [network.as_bytes(), &[0]].concat()
 }

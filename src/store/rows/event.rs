@@ -5,7 +5,7 @@
 //!
 //! The row lives for 30 days, longer while a follower or a delivery needs it; the newest one stays. Some 1 KB.
 
-use super::{EVENT, RowError, decode, encode as encode_row};
+use super::{EVENT, RowError};
 use crate::{
     request::event::Event,
     store::{Key, Range},
@@ -32,13 +32,11 @@ pub fn newest() -> Range {
     }
 }
 
-pub fn encode(event: &Event) -> Result<Vec<u8>, RowError> {
-    encode_row("event", FORMAT, event)
-}
+stored!(foreign Event, "event", encode, decode);
 
 /// The event and its number.
 pub fn row(key: &Key, bytes: &[u8]) -> Result<(u64, Event), RowError> {
     let number = crate::store::number(&key.name);
     let number = number.ok_or_else(|| RowError::new("event", "its name is no number"))?;
-    Ok((number, decode("event", FORMAT, bytes)?))
+    Ok((number, decode(bytes)?))
 }

@@ -8,7 +8,7 @@
 
 use alloy::primitives::B256;
 
-use super::{FACTS, RowError, decode_json, encode_json};
+use super::FACTS;
 use crate::{request::fact::Facts, store::Key};
 
 const FORMAT: u8 = 1;
@@ -17,10 +17,4 @@ pub fn key(id: &B256) -> Key {
     Key::new(FACTS, id.as_slice())
 }
 
-pub fn encode(facts: &Facts) -> Result<Vec<u8>, RowError> {
-    encode_json("facts", FORMAT, facts)
-}
-
-pub fn decode(bytes: &[u8]) -> Result<Facts, RowError> {
-    decode_json("facts", FORMAT, bytes)
-}
+stored!(foreign Facts, "facts", encode_json, decode_json);

@@ -4,7 +4,7 @@
 //!
 //! The row lives for ever, also after a revocation, because labels are not reused. Some 500 bytes.
 
-use super::{INTEGRATOR, RowError, decode_json, encode_json};
+use super::INTEGRATOR;
 use crate::{
     integrator::Integrator,
     store::{Key, Range},
@@ -21,10 +21,4 @@ pub fn range() -> Range {
     Range::new(INTEGRATOR, &[], None, usize::MAX)
 }
 
-pub fn encode(integrator: &Integrator) -> Result<Vec<u8>, RowError> {
-    encode_json("integrator", FORMAT, integrator)
-}
-
-pub fn decode(bytes: &[u8]) -> Result<Integrator, RowError> {
-    decode_json("integrator", FORMAT, bytes)
-}
+stored!(foreign Integrator, "integrator", encode_json, decode_json);

@@ -3,8 +3,8 @@
 //! Key: the follower's name, text. Value, format 1: the number of the last processed event, 8 bytes big endian. The
 //! row stays; one of some 20 bytes for each of [`FOLLOWERS`]. Retention keeps the events above their lowest mark.
 
-use super::{MARK, RowError};
-use crate::store::{Key, number};
+use super::{MARK, RowError, plain_number};
+use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
@@ -22,8 +22,5 @@ pub fn encode(done: u64) -> Vec<u8> {
 }
 
 pub fn decode(bytes: &[u8]) -> Result<u64, RowError> {
-    match bytes.split_first() {
-        Some((&FORMAT, done)) => number(done).ok_or_else(|| RowError::new("mark", "not 8 bytes")),
-        _ => Err(RowError::new("mark", "unknown format")),
-    }
+    plain_number("mark", FORMAT, bytes)
 }

@@ -6,7 +6,7 @@
 
 use alloy::primitives::B256;
 
-use super::{ORDER, RowError};
+use super::{ORDER, RowError, plain};
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -20,8 +20,6 @@ pub fn encode(request: &B256) -> Vec<u8> {
 }
 
 pub fn decode(bytes: &[u8]) -> Result<B256, RowError> {
-    match bytes.split_first() {
-        Some((&FORMAT, id)) => B256::try_from(id).map_err(|e| RowError::new("order", e)),
-        _ => Err(RowError::new("order", "unknown format")),
-    }
+    let id = plain("order", FORMAT, bytes)?;
+    B256::try_from(id).map_err(|e| RowError::new("order", e))
 }

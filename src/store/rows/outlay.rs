@@ -19,7 +19,7 @@ pub struct Outlay {
     /// Unix seconds.
     pub at: u64,
     pub network: String,
-    /// In lower case, like the user.
+    /// In the one spelling of its family, like the user.
     pub currency: String,
     /// `None` when the user is unknown.
     pub user: Option<String>,

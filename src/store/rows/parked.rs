@@ -64,11 +64,18 @@ pub fn range(after: Option<&Key>, limit: usize) -> Range {
 
 stored!(Parked, "parked", encode_json, decode_json);
 
+/// Why a deposit is neither filled nor refunded.
+#[derive(Clone, Copy, Debug)]
+pub struct Reasons {
+    pub fill: FailReason,
+    pub refund: RefundFailReason,
+}
+
 impl Parked {
     /// A complete deposit that is neither filled nor refunded, for these reasons.
     pub fn new(
         deposit: &Deposit,
-        (reason, why): (FailReason, RefundFailReason),
+        Reasons { fill, refund }: Reasons,
         note: impl Into<String>,
         minor: bool,
         since: u64,
@@ -79,8 +86,8 @@ impl Parked {
             depositor: deposit.depositor.clone(),
             currency: deposit.currency.clone(),
             amount: deposit.amount,
-            reason,
-            why,
+            reason: fill,
+            why: refund,
             note: note.into(),
             minor,
             since,

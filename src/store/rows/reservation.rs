@@ -32,13 +32,8 @@ pub fn decode(bytes: &[u8]) -> Result<U256, RowError> {
 
 /// The reservations of one currency, after the row `after`.
 pub fn range(lane: &str, currency: &[u8], after: Option<&Key>, limit: usize) -> Range {
-    Range {
-        kind: RESERVATION,
-        prefix: prefix(lane, currency),
-        after: after.map(|key| key.name.clone()),
-        limit,
-        reverse: false,
-    }
+    let after = after.map(|key| key.name.clone());
+    Range::new(RESERVATION, &prefix(lane, currency), after, limit)
 }
 
 fn prefix(lane: &str, currency: &[u8]) -> Vec<u8> {

@@ -9,7 +9,7 @@
 use alloy::primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};
 
-use super::{RowError, SETTLEMENT, decode_json, encode_json};
+use super::{RowError, SETTLEMENT};
 use crate::{
     request::fact::Purpose,
     store::{Key, Range},
@@ -72,21 +72,7 @@ pub fn ids(key: &Key) -> Result<(B256, B256), RowError> {
 
 /// Rows after the row `after`.
 pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range {
-        kind: SETTLEMENT,
-        prefix: Vec::new(),
-        after: after.map(|key| key.name.clone()),
-        limit,
-        reverse: false,
-    }
+    Range::new(SETTLEMENT, &[], after.map(|key| key.name.clone()), limit)
 }
 
-impl Settlement {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode_json("settlement", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode_json("settlement", FORMAT, bytes)
-    }
-}
+stored!(Settlement, "settlement", encode_json, decode_json);

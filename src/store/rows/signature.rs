@@ -7,7 +7,7 @@
 
 use alloy::primitives::{Address, B256};
 
-use super::{RowError, SIGNATURE};
+use super::{RowError, SIGNATURE, plain};
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -21,10 +21,6 @@ pub fn encode(signature: &[u8; 65]) -> Vec<u8> {
 }
 
 pub fn decode(bytes: &[u8]) -> Result<[u8; 65], RowError> {
-    match bytes.split_first() {
-        Some((&FORMAT, rest)) => rest
-            .try_into()
-            .map_err(|_| RowError::new("signature", "not 65 bytes")),
-        _ => Err(RowError::new("signature", "unknown format")),
-    }
+    let signature = <[u8; 65]>::try_from(plain("signature", FORMAT, bytes)?);
+    signature.map_err(|_| RowError::new("signature", "not 65 bytes"))
 }

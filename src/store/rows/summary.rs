@@ -6,7 +6,7 @@
 
 use alloy::primitives::B256;
 
-use super::{RowError, SUMMARY, decode as decode_row, encode as encode_row};
+use super::SUMMARY;
 use crate::{request::summary::Summary, store::Key};
 
 const FORMAT: u8 = 1;
@@ -15,10 +15,4 @@ pub fn key(id: &B256) -> Key {
     Key::new(SUMMARY, id.as_slice())
 }
 
-pub fn encode(summary: &Summary) -> Result<Vec<u8>, RowError> {
-    encode_row("summary", FORMAT, summary)
-}
-
-pub fn decode(bytes: &[u8]) -> Result<Summary, RowError> {
-    decode_row("summary", FORMAT, bytes)
-}
+stored!(foreign Summary, "summary", encode, decode);

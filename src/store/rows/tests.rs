@@ -638,6 +638,10 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
     assert!(attempt::id("b", &key).is_err());
     assert!(attempt::id("base", &account::key("base")).is_err());
     assert!(attempt::id("base", &attempt::resource("base", &[7])).is_err());
+    let held = attempt::resource("base", &[7]);
+    assert_eq!(attempt::held("base", &held), Ok(vec![7].into()));
+    assert!(attempt::held("b", &held).is_err());
+    assert!(attempt::held("base", &key).is_err());
     assert_eq!(attempt::held_by(&attempt::holder(&[7])), Ok(vec![7].into()));
     for bytes in [&[][..], &[1], &[2, 1]] {
         assert!(attempt::held_by(bytes).is_err());
@@ -823,6 +827,9 @@ fn layouts_of_witnesses_never_change() {
     for (key, name) in names {
         assert_eq!((key.kind.0, hex(&key.name).as_str()), (24, name));
     }
+    let same = |one, other| tx_details::seen("origin", one) == tx_details::seen("origin", other);
+    assert!(same("AB12", "ab12") && same("0xAB", "0xab"));
+    assert!(!same("5VfYe2", "5vfye2"), "base58 has case");
 }
 
 #[test]

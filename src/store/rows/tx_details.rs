@@ -1,7 +1,7 @@
 //! Transactions in full, and the ones that the index still wants in full.
 //!
-//! Seen: key 1, the network's name, a zero byte, the transaction's text in lower case. Value, format 1: [`TxDetails`]
-//! in JSON.
+//! Seen: key 1, the network's name, a zero byte, the transaction's text, hex in lower case. Value, format 1:
+//! [`TxDetails`] in JSON.
 //!
 //! Wanted: key 0, the network's name, a zero byte, the unix milliseconds (8 bytes) of the next read, the same text.
 //! Value, format 1: [`Wanted`] in postcard. The due rows of a network are the start of one range.
@@ -42,7 +42,7 @@ pub struct Row {
     pub network: String,
     /// Unix milliseconds.
     pub next: u64,
-    /// In lower case.
+    /// As [`spelled`].
     pub transaction: String,
     pub wanted: Wanted,
 }
@@ -50,7 +50,7 @@ pub struct Row {
 impl Row {
     pub fn key(&self) -> Key {
         let next = self.next.to_be_bytes();
-        let text = self.transaction.to_lowercase();
+        let text = spelled(&self.transaction);
         let name = [&*network(WANTED, &self.network), &next, text.as_bytes()];
         Key::new(WITNESS, name.concat())
     }
@@ -94,9 +94,18 @@ pub async fn of(
     Ok(found.map(|bytes| decode_seen(&bytes)).transpose()?)
 }
 
+/// A transaction's text in keys: hex has no case, every other form of ids has.
+pub fn spelled(transaction: &str) -> String {
+    let hex = transaction.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match hex || transaction.starts_with("0x") {
+        true => transaction.to_ascii_lowercase(),
+        false => transaction.to_owned(),
+    }
+}
+
 /// The key of a transaction in full.
 pub fn seen(name: &str, transaction: &str) -> Key {
-    let text = transaction.to_lowercase();
+    let text = spelled(transaction);
     Key::new(WITNESS, [&*network(SEEN, name), text.as_bytes()].concat())
 }
 

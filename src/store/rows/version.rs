@@ -3,8 +3,8 @@
 //! Key: the name of the derived rows, text. Value, format 1: the version, 8 bytes big endian. The row stays; a few of
 //! some 20 bytes.
 
-use super::{RowError, VERSION};
-use crate::store::{Key, number};
+use super::{RowError, VERSION, plain_number};
+use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
@@ -17,10 +17,5 @@ pub fn encode(version: u64) -> Vec<u8> {
 }
 
 pub fn decode(bytes: &[u8]) -> Result<u64, RowError> {
-    match bytes.split_first() {
-        Some((&FORMAT, version)) => {
-            number(version).ok_or_else(|| RowError::new("version", "not 8 bytes"))
-        }
-        _ => Err(RowError::new("version", "unknown format")),
-    }
+    plain_number("version", FORMAT, bytes)
 }

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{VOID, entry::Entry};
+use super::{VOID, entry::Entry, prefix};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
@@ -22,16 +22,13 @@ pub struct Void {
 }
 
 pub fn key(statement: &str, count: u32) -> Key {
-    Key::new(
-        VOID,
-        [statement.as_bytes(), &[0], &count.to_be_bytes()].concat(),
-    )
+    let name = [&*prefix(statement), &count.to_be_bytes()].concat();
+    Key::new(VOID, name)
 }
 
 /// All voids of a statement key.
 pub fn range(statement: &str) -> Range {
-    let prefix = [statement.as_bytes(), &[0]].concat();
-    Range::new(VOID, &prefix, None, usize::MAX)
+    Range::new(VOID, &prefix(statement), None, usize::MAX)
 }
 
 stored!(Void, "void", encode, decode);

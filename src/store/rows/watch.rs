@@ -9,7 +9,7 @@
 
 use alloy::primitives::B256;
 
-use super::{RowError, WATCH, entry::Fact};
+use super::{RowError, WATCH, entry::Fact, prefix};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
@@ -85,8 +85,4 @@ pub fn decode(chain: &str, key: &Key, value: &[u8]) -> Result<Watch, RowError> {
 pub fn range(chain: &str, after: Option<&Key>, limit: usize) -> Range {
     let after = after.map(|key| key.name.clone());
     Range::new(WATCH, &prefix(chain), after, limit)
-}
-
-fn prefix(chain: &str) -> Vec<u8> {
-    [chain.as_bytes(), &[0]].concat()
 }

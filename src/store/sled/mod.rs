@@ -24,6 +24,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
+pub(in crate::store) use self::replace::clear;
 use self::{
     committer::{Committer, Request},
     disk::Disk,
@@ -93,18 +94,15 @@ impl SledStore {
 
     /// As [`Self::open`], with the lock of an existing directory.
     fn open_held(path: &Path, lock: File, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
-        let io = |error| OpenError::Io {
-            path: path.to_owned(),
-            error,
-        };
-        if let Some(why) = disk::doubted(path).map_err(io)? {
+        let io = OpenError::io(path);
+        if let Some(why) = disk::doubted(path).map_err(&io)? {
             let path = path.to_owned();
             return Err(OpenError::InDoubt { path, why });
         }
         let tree = patiently(|| open_tree(path))?;
         let prepared = prepare(path, &tree, pair)?;
-        let disk = Disk::open(path, prepared.sequence).map_err(io)?;
-        disk::tighten(path).map_err(io)?;
+        let disk = Disk::open(path, prepared.sequence).map_err(&io)?;
+        disk::tighten(path).map_err(&io)?;
         Self::start(lock, tree, disk, prepared.origin).map_err(io)
     }
 
@@ -112,10 +110,7 @@ impl SledStore {
     /// not in doubt. Fails while a process has it open.
     pub fn trust(path: &Path) -> Result<bool, OpenError> {
         let _lock = lock(path)?;
-        disk::trust(path).map_err(|error| OpenError::Io {
-            path: path.to_owned(),
-            error,
-        })
+        disk::trust(path).map_err(OpenError::io(path))
     }
 
     fn start(lock: File, tree: ::sled::Db, disk: Disk, origin: Origin) -> io::Result<Self> {

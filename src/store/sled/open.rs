@@ -56,6 +56,15 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// What a failed operation on the store in `path` becomes.
+    pub(in crate::store) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::Io {
+            path: path.clone(),
+            error,
+        }
+    }
+
     /// Whether another process holds the directory: by our lock, or by sled's.
     pub fn is_held(&self) -> bool {
         match self {
@@ -77,11 +86,7 @@ pub enum Making {
 /// it.
 pub fn home(path: &Path, making: Making) -> Result<(), OpenError> {
     ensure(path, making)?;
-    let loose = disk::looseness(path).map_err(|error| OpenError::Io {
-        path: path.to_owned(),
-        error,
-    })?;
-    match loose {
+    match disk::looseness(path).map_err(OpenError::io(path))? {
         None => Ok(()),
         Some(mode) => Err(OpenError::Loose {
             path: path.to_owned(),
@@ -95,10 +100,7 @@ pub(super) fn ensure(path: &Path, making: Making) -> Result<(), OpenError> {
     match making {
         Making::Refused if path.is_dir() => Ok(()),
         Making::Refused => Err(OpenError::Missing(path.to_owned())),
-        Making::Allowed => disk::create(path, &mut disk::sync_names).map_err(|error| {
-            let path = path.to_owned();
-            OpenError::Io { path, error }
-        }),
+        Making::Allowed => disk::create(path, &mut disk::sync_names).map_err(OpenError::io(path)),
     }
 }
 
@@ -118,10 +120,7 @@ pub(super) fn patiently<T>(attempt: impl Fn() -> Result<T, OpenError>) -> Result
 
 /// Takes a lock of our own, because sled reports its lock only as a text.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
-    let io = |error| OpenError::Io {
-        path: path.to_owned(),
-        error,
-    };
+    let io = OpenError::io(path);
     let mut options = File::options();
     let file = options
         .create(true)
@@ -129,10 +128,10 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
         .write(true)
         .mode(disk::FILE)
         .open(path.join("lock"));
-    let file = file.map_err(io)?;
+    let file = file.map_err(&io)?;
     match file.try_lock() {
         // The directory may have been replaced during the open.
-        Ok(()) if is_at(&file, path).map_err(io)? => Ok(file),
+        Ok(()) if is_at(&file, path).map_err(&io)? => Ok(file),
         Ok(()) => Err(OpenError::Locked(path.to_owned())),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked(path.to_owned())),
         Err(TryLockError::Error(error)) => Err(io(error)),
@@ -163,10 +162,7 @@ pub(super) fn open_tree(path: &Path) -> Result<::sled::Db, OpenError> {
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::NotFound
             ) =>
         {
-            OpenError::Io {
-                path: path.to_owned(),
-                error,
-            }
+            OpenError::io(path)(error)
         }
         _ => OpenError::Damaged {
             path: path.to_owned(),
@@ -228,10 +224,7 @@ pub(super) fn prepare(
                 .map_err(|_| damaged("sequence is not 8 bytes".into()))?,
         ),
     };
-    let witnessed = disk::witnessed(path).map_err(|error| OpenError::Io {
-        path: path.to_owned(),
-        error,
-    })?;
+    let witnessed = disk::witnessed(path).map_err(OpenError::io(path))?;
     if witnessed.is_some_and(|witnessed| witnessed > sequence) {
         return Err(damaged(format!(
             "its log ends at commit group {sequence}, but group {} was acknowledged",

@@ -62,7 +62,7 @@ impl SledStore {
         old.close().await;
         drop(old);
         let count = written?;
-        exchange(&fresh, path)?;
+        renamed(&fresh, path, RenameFlags::EXCHANGE)?;
         // The old store is there now, and we hold its lock.
         remove(&fresh)?;
         drop(held);
@@ -86,18 +86,14 @@ impl SledStore {
         store.close().await;
         drop(store);
         let placed = filled.and_then(|made| {
-            publish(&fresh, path)?;
+            settle(&fresh)?;
+            renamed(&fresh, path, RenameFlags::NOREPLACE)?;
             Ok(made)
         });
         if placed.is_err() {
             clear(&fresh)?;
         }
         placed
-    }
-
-    /// Removes a store that no process has open.
-    pub(in crate::store) fn remove(path: &Path) -> Result<(), ReplaceError> {
-        clear(path)
     }
 }
 
@@ -120,17 +116,7 @@ async fn rewrite(old: &SledStore, fresh: &Path) -> Result<u64, ReplaceError> {
     Ok(count)
 }
 
-/// Swaps two directories in one step, durably.
-fn exchange(fresh: &Path, path: &Path) -> Result<(), ReplaceError> {
-    renamed(fresh, path, RenameFlags::EXCHANGE)
-}
-
-/// Renames a finished store to its final name.
-fn publish(fresh: &Path, path: &Path) -> Result<(), ReplaceError> {
-    settle(fresh)?;
-    renamed(fresh, path, RenameFlags::NOREPLACE)
-}
-
+/// Renames a directory, or swaps two, in one step and durably.
 fn renamed(fresh: &Path, path: &Path, how: RenameFlags) -> Result<(), ReplaceError> {
     let moved = renameat_with(CWD, fresh, CWD, path, how).map_err(io::Error::from);
     moved
@@ -151,8 +137,8 @@ fn settle(path: &Path) -> Result<(), ReplaceError> {
         .map_err(io_at(path))
 }
 
-/// Removes the remains of an earlier try, unless a process is using them.
-fn clear(path: &Path) -> Result<(), ReplaceError> {
+/// Removes a store, or the remains of an earlier try, unless a process is using them.
+pub(in crate::store) fn clear(path: &Path) -> Result<(), ReplaceError> {
     if !path.exists() {
         return Ok(());
     }

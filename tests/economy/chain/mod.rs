@@ -1,5 +1,6 @@
-//! A chain in memory with the contracts of the protocol: it includes, drops, replaces and reorgs
-//! transactions. What it shows is what a node would: raw receipts, which the family decodes.
+//! A chain in memory with the contracts of the protocol, which includes, drops, replaces and reorgs transactions. It shows
+//! raw receipts, as nodes do. It is not `vm::testing::Script`, since nothing here is scripted: the family's own encoding is
+//! executed, its own decoding is read, and every state follows from the transactions before it.
 
 pub mod abi;
 pub mod provider;

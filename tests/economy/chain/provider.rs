@@ -11,6 +11,7 @@ use alloy::{
     sol_types::{SolCall, SolValue},
 };
 use async_trait::async_trait;
+use intentd::chains::Opened;
 use vm::{
     Address, Amount, Block, ChainReader, EvmAddress, Head, Provider as Reader, ReadError,
     StateReader, Transaction, TxRef, WithdrawalStatus,
@@ -22,7 +23,7 @@ use vm::{
 };
 
 use super::{Chain, FINAL, Taken, abi, state::Message};
-use crate::{clock, market::Prices};
+use crate::{clock, engine, market::Prices};
 
 /// What a provider does to its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,7 +106,7 @@ impl Provider {
         (self.chain.lock().head() / 8).is_multiple_of(2)
     }
 
-    pub fn reader(self: &Arc<Self>, name: &str) -> Reader {
+    fn reader(self: &Arc<Self>, name: &str) -> Reader {
         Reader {
             name: name.into(),
             reader: self.clone(),
@@ -113,7 +114,15 @@ impl Provider {
         }
     }
 
-    pub fn trade(self: &Arc<Self>) -> TradingProvider {
+    /// The chain through three of them.
+    pub fn open(chain: &Chain, providers: &[Arc<Self>; 3]) -> Opened {
+        let readers = providers.iter().zip(["one", "two", "three"]);
+        let readers = readers.map(|(provider, name)| provider.reader(name));
+        let trading = providers.iter().map(Self::trade);
+        engine::opened(&chain.spec, readers.collect(), trading.collect())
+    }
+
+    fn trade(self: &Arc<Self>) -> TradingProvider {
         TradingProvider {
             scanner: self.clone(),
             accounts: self.clone(),

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    testing::{self, Script, receipt},
+    testing::{self, Answers, Script, receipt, said},
     types::{EvmAddress, Payment, PaymentKind, U256},
 };
 
@@ -457,25 +457,12 @@ async fn state_is_voted() {
 }
 
 /// Answers that the transaction is too large, and truthfully otherwise.
-struct Large(Arc<Script>);
-
-#[async_trait]
-impl ChainReader for Large {
-    async fn head(&self) -> Result<Head, ReadError> {
-        self.0.head().await
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.0.fresh_head().await
-    }
-
-    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        self.0.contains(block).await
-    }
-
-    async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
-        Err(ReadError::TooLarge)
-    }
+fn large(script: &Script) -> Provider {
+    let answers = Answers {
+        transaction: Some(|_, _, _| said(Err(ReadError::TooLarge))),
+        ..Answers::default()
+    };
+    script.answering((), answers).provider("node")
 }
 
 #[tokio::test]
@@ -486,23 +473,20 @@ async fn a_transaction_is_too_large_when_a_quorum_says_so() {
         (3, Err(ReadError::TooLarge)),
     ] {
         let (scripts, _) = three();
-        let providers = scripts.iter().enumerate().map(|(at, script)| {
-            let provider = script.provider("node");
-            match at < liars {
-                true => Provider {
-                    reader: Arc::new(Large(script.clone())),
-                    ..provider
-                },
-                false => provider,
-            }
-        });
+        let providers = scripts
+            .iter()
+            .enumerate()
+            .map(|(at, script)| match at < liars {
+                true => large(script),
+                false => script.provider("node"),
+            });
         let quorum = Quorum::new(&ChainId::new("ethereum"), providers.collect(), 2).unwrap();
         assert_eq!(read(&quorum).await, expected, "{liars}");
     }
     // One provider says so and another fails: no quorum, and no final answer.
     let (scripts, _) = three();
     let mut providers: Vec<_> = scripts.iter().map(|one| one.provider("node")).collect();
-    providers[0].reader = Arc::new(Large(scripts[0].clone()));
+    providers[0] = large(&scripts[0]);
     let quorum = Quorum::new(&ChainId::new("ethereum"), providers, 2).unwrap();
     let head = quorum.head().await.unwrap();
     scripts[1].fail(Some(ReadError::Unavailable("down".into())));

@@ -12,6 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 
+pub(crate) use self::gather::{Patience, first};
 use super::{Broadcast, Fate, FeeRate, Revert, Spent, TradingProvider, Trial};
 use crate::{
     ReadError,

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use super::{Account, Draft, Fee, FeeRate, Limits, Revert, Signer, TradingProvider, Unfit, Work};
+use super::{
+    Account, Draft, Failover, Fee, FeeRate, Limits, Revert, Signer, TradingProvider, Unfit, Work,
+};
 use crate::{
-    Chain, CodecError, Family, ReadError, SpecError,
+    Chain, ChainSpec, CodecError, ReadError, SpecError,
     types::{Address, Amount},
 };
 
@@ -19,10 +21,11 @@ pub type OpenProviders =
 /// What providers are asked for.
 #[derive(Clone, Debug)]
 pub struct ProvidersContext {
-    pub family: &'static Family,
-    /// The network's name, for logs.
-    pub name: String,
-    /// The chain's number, as transactions are signed for it.
+    /// The chain as configured. What only its family knows of it (address formats, a genesis block, a program) is in
+    /// [`ChainSpec::additional`].
+    pub spec: Arc<ChainSpec>,
+    /// The chain's number in the market file, which is not always its number at the hub. A family whose transactions
+    /// name their chain by a number signs them for this one.
     pub number: u64,
     /// Providers that must agree; brought into `1..=` their number.
     pub required: usize,
@@ -34,10 +37,13 @@ pub struct ProvidersContext {
 /// The providers of one chain, asked together. What the chain cannot do is `None`.
 #[derive(Clone)]
 pub struct Providers {
-    /// For logs.
-    pub name: String,
+    /// What needs no word of the family's: balances, currencies and rates, by agreement. [`Failover::first`] is for what
+    /// is shown and moves no money.
+    pub failover: Failover,
     pub limits: Limits,
-    /// The work that something usually takes.
+    /// The work that something usually takes. Where accounts run code when they are paid ([`Self::contracts`]), or orders
+    /// have calls, this is the most that a transaction takes around that code: what goes beyond is the code's. On other
+    /// chains a payment may take more (more coins are spent), up to [`Limits::work`].
     pub usual: fn(Work) -> u64,
     pub wallet: Arc<dyn Wallet>,
     pub fees: Arc<dyn Fees>,
@@ -48,13 +54,9 @@ pub struct Providers {
     pub contracts: Option<Arc<dyn ContractChecks>>,
 }
 
-/// What accounts have, and what their transactions would do.
+/// What the transactions of accounts would do.
 #[async_trait]
 pub trait Wallet: Send + Sync {
-    /// What `owner` holds of a currency.
-    async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError>;
-    /// How many decimals a currency other than the native one has; `None` where there is none.
-    async fn decimals(&self, currency: &Address) -> Result<Option<u8>, ReadError>;
     /// Whether nodes take the transaction at all. `Err` inside: why none does.
     async fn admit(&self, draft: &Draft) -> Result<Result<(), Unfit>, ReadError>;
     /// The work that a transaction would take now, without room; or why it would fail, when a quorum says so.
@@ -85,13 +87,9 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// What inclusion costs.
+/// What inclusion costs besides the rate ([`Failover::rate`]).
 #[async_trait]
 pub trait Fees: Send + Sync {
-    /// What a unit of work costs now. Rates that a quorum does not roughly agree on are none.
-    async fn rate(&self) -> Result<FeeRate, ReadError>;
-    /// What it cost a moment ago: to tell a price, not to pay one.
-    async fn recent_rate(&self) -> Result<FeeRate, ReadError>;
     /// What the chain charges for a transaction besides its work; nothing on most.
     async fn besides(&self, trial: &Trial<'_>) -> Result<Amount, ReadError>;
     /// The work of a user's transaction as one provider estimates it, for display; `None` where none says it.
@@ -143,7 +141,7 @@ impl Providers {
     /// What a payment that somebody plans would cost now. `Err` inside: it would fail. The real transaction with
     /// its real sender is tried.
     pub async fn fee(&self, draft: &Draft) -> Result<Result<Fee, Revert>, ReadError> {
-        let rate = self.fees.recent_rate().await?;
+        let rate = self.failover.recent_rate().await?;
         let trial = Trial {
             draft,
             rate: Some(rate),

@@ -97,8 +97,11 @@ pub enum Status {
     Doubtful,
     /// Providers have one of them in a block.
     Included(Box<Included>),
-    /// None of its transactions can land, for good: something else has used what it holds, or they have expired.
+    /// None of its transactions can land, for good: something else has used what it holds.
     Lost,
+    /// None of them can land, for good: a quorum has final blocks behind the end of each, and none of them in a block.
+    /// Nothing was paid, and what it holds is free.
+    Expired,
 }
 
 /// A transaction of an attempt in a block, as providers have it.
@@ -129,7 +132,8 @@ pub trait Submitter: Send + Sync {
         attempt: &Attempt,
         cancel: bool,
     ) -> Result<Option<Attempt>, SubmitError>;
-    /// Hands the newest transaction to the network. What nodes say is no proof of anything.
+    /// Hands the newest transaction to the network; `None` where nothing is left to be sent. What nodes say is no proof of
+    /// anything.
     async fn send(&self, attempt: &Attempt) -> Result<Option<Broadcast>, SubmitError>;
     /// What became of it, by agreement of providers.
     async fn status(&self, attempt: &Attempt) -> Result<Status, SubmitError>;
@@ -140,8 +144,19 @@ pub trait Submitter: Send + Sync {
 /// What the chain said when [`Submitter::look`] asked it for an attempt.
 #[async_trait]
 pub trait Outlook: Send {
-    /// Makes and signs the attempt, with what is stored of the account. Asks no provider.
-    async fn prepare(self: Box<Self>, account: Option<&[u8]>) -> Result<Prepared, SubmitError>;
+    /// Makes and signs the attempt of the goal that was looked at. Here the family chooses what the attempt holds: the
+    /// payment is known, so that it may be chosen by amount. It takes nothing that `known` has as held, since the commit
+    /// of such an attempt is refused. Asks no provider.
+    async fn prepare(self: Box<Self>, known: Known<'_>) -> Result<Prepared, SubmitError>;
+}
+
+/// What the store has of an account when an attempt is prepared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'a> {
+    /// The family's own bytes ([`Prepared::account`]); `None` before the first attempt.
+    pub account: Option<&'a [u8]>,
+    /// The resources of its open attempts, in no order.
+    pub held: &'a [Bytes],
 }
 
 /// What landing costs.
@@ -188,8 +203,9 @@ impl fmt::Display for Label {
 
 /// What a family stores of accounts and attempts. Pure.
 pub trait Landing: Send + Sync {
-    /// What the account's next attempt holds.
-    fn next(&self, account: &[u8]) -> Result<Bytes, CodecError>;
+    /// What the account's next attempt holds, for people; `None` where the payment decides it. Nobody relies on it:
+    /// what an attempt does hold, [`Outlook::prepare`] says.
+    fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError>;
     /// Whether the account has come to an attempt.
     fn knows(&self, account: &[u8], attempt: &[u8]) -> Result<bool, CodecError>;
     /// A resource, or how far the chain is, for people.
@@ -226,6 +242,9 @@ pub enum Broadcast {
     Underpriced,
     /// The account cannot pay for it.
     Unfunded,
+    /// By this node's head its time to land is over. That is no refusal, and a reorg may undo it: another transaction is
+    /// made once it is final ([`Submitter::replace`]).
+    Expired,
     /// The node will never take it: what is wrong with it is in its bytes, or in whom it carries.
     Refused(String),
     /// Anything else the node holds against it.

@@ -37,6 +37,26 @@ fn address_bytes() -> impl Strategy<Value = (&'static Family, Vec<u8>)> {
     ]
 }
 
+#[test]
+fn an_address_has_one_canonical_spelling() {
+    let ethereum = family("ethereum-vm");
+    assert_eq!(ethereum.canonical("0xAbCd"), "0xabcd");
+    assert_eq!(ethereum.canonical("0xabcd"), "0xabcd");
+    // The published form of these bytes knows lower case only.
+    let upper = "BC1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KV8F3T4";
+    assert_eq!(family("bitcoin-vm").canonical(upper), upper);
+    let key = "Stake11111111111111111111111111111111111111";
+    let other = key.to_lowercase();
+    let solana = family("solana-vm");
+    assert_eq!(
+        [key, &other].map(|text| solana.canonical(text)),
+        [key, &other]
+    );
+    // What is no address is told by its spelling.
+    assert_eq!(solana.canonical("0xAB"), "0xab");
+    assert_eq!(solana.canonical("O0lI"), "O0lI");
+}
+
 fn evm() -> impl Strategy<Value = EvmAddress> + Clone {
     any::<[u8; 20]>().prop_map(EvmAddress::from)
 }

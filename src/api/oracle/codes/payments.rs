@@ -12,7 +12,7 @@ pub const PAYMENTS: &[Code] = &[
     never(
         "ORDER_NOT_REFERENCED",
         "The transaction does not name the order.",
-        "Use the transaction whose calldata ends with the order id.",
+        "Use the transaction whose data ends with the order id.",
     ),
     never(
         "SEVERAL_ORDERS_REFERENCED",

@@ -172,7 +172,7 @@ async fn no_order_of_claims_bars_a_true_one() {
         for payment in 1..3 {
             let mut refunded = fixture.refunded[0].clone();
             refunded.tx = fixtures::tx(0xe0 + payment);
-            world.ethereum.put(&refunded);
+            world.ethereum.add(&refunded);
         }
         let claim = async |pair: (usize, usize)| {
             let paired = paired(&fixture, &deposits, pair);

@@ -180,7 +180,7 @@ async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
     for count in [1, limits::ACTIONS + 1] {
         let world = funded(&fixture);
         let second = beside(&fixture, count);
-        world.ethereum.put(&second.deposits[0]);
+        world.ethereum.add(&second.deposits[0]);
         assert_eq!(
             recovered(&world, &claim(&second, true)).await,
             "DEPOSIT_NOT_MINTED"
@@ -189,7 +189,7 @@ async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
         // Neither the solver's signature nor seven days change that.
         let mut later = funded(&fixture);
         late(&mut later);
-        later.ethereum.put(&second.deposits[0]);
+        later.ethereum.add(&second.deposits[0]);
         *later.hub.mapped.lock().unwrap() = true;
         for with_order in [true, false] {
             assert_eq!(

@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
-use vm::{Block, ChainReader, TxRef};
+use vm::{
+    ChainReader,
+    testing::{Answers, said},
+};
 
 use super::*;
 use crate::store::{Key, Outcome, Range, StoreError};
@@ -40,29 +43,6 @@ impl Store for Watched {
 
     async fn close(&self) {
         self.rows.close().await;
-    }
-}
-
-/// A chain that tells its head and nothing of transactions.
-struct Mute(Arc<Script>, AtomicU64);
-
-#[async_trait]
-impl ChainReader for Mute {
-    async fn head(&self) -> Result<Head, ReadError> {
-        self.0.head().await
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.0.fresh_head().await
-    }
-
-    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        self.0.contains(block).await
-    }
-
-    async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
-        self.1.fetch_add(1, Relaxed);
-        Err(ReadError::Quorum("one of three".into()))
     }
 }
 
@@ -236,7 +216,15 @@ async fn a_commit_that_is_refused_keeps_no_other_from_being_made() {
 async fn what_nobody_answers_about_is_asked_again_after_a_pause() {
     let bench = bench().await;
     bench.script.set_head(AT + 20);
-    let mute = Arc::new(Mute(bench.script.clone(), AtomicU64::new(0)));
+    // Tells its head and nothing of transactions.
+    let answers = Answers {
+        transaction: Some(|own: &Script<AtomicU64>, _, _| {
+            own.fetch_add(1, Relaxed);
+            said(Err(ReadError::Quorum("one of three".into())))
+        }),
+        ..Answers::default()
+    };
+    let mute = bench.script.answering(AtomicU64::new(0), answers);
     let mut chain = fixtures::chain("origin", &bench.script);
     chain.reader = mute.clone();
     let network = Network {
@@ -246,11 +234,11 @@ async fn what_nobody_answers_about_is_asked_again_after_a_pause() {
     let networks = HashMap::from([("origin".to_owned(), network)]);
     let confirmer = Confirmer::new(bench.requests.clone(), networks);
     let look = confirmer.look(Bench::aged(300)).await.unwrap();
-    assert_eq!((look.unanswered, mute.1.load(Relaxed)), (1, 1));
+    assert_eq!((look.unanswered, mute.load(Relaxed)), (1, 1));
     // Once a second for a day: a part of its age, and a minute at most.
     for age in 301..86_400 {
         confirmer.look(Bench::aged(age)).await.unwrap();
     }
-    let asked = mute.1.load(Relaxed);
+    let asked = mute.load(Relaxed);
     assert!((1_400..1_500).contains(&asked), "{asked}");
 }

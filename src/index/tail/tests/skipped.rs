@@ -16,7 +16,7 @@ const FROM: u64 = 150;
 /// A chain that skips the heights between [`LAST`] and [`FIRST`], and two requests with a deposit in each of these
 /// blocks.
 async fn gap() -> (Bench, [Request; 2]) {
-    let world = World::at(LAST - 1);
+    let world = Script::at(LAST - 1);
     let bench = Bench::new(world.clone(), Some(FROM));
     let requests = [bench.request(1).await, bench.request(2).await];
     let last = world.deposit(1, paid(&requests[0]));
@@ -25,10 +25,6 @@ async fn gap() -> (Bench, [Request; 2]) {
     world.mine(HEAD - FIRST);
     assert_eq!((last, first, world.head_number()), (LAST, FIRST, HEAD));
     (bench, requests)
-}
-
-fn paid(request: &Request) -> Vec<vm::Deposit> {
-    vec![fixtures::deposit(request.order_id, 0)]
 }
 
 impl Bench {
@@ -45,7 +41,7 @@ impl Bench {
 
     /// The mark of `height` on the chain as it is.
     fn mark(&self, height: u64) -> Mark {
-        mark(height, &self.world.block_at(height))
+        mark(height, &self.world.block(height))
     }
 
     /// Everything is read, in rising heights.
@@ -73,7 +69,7 @@ async fn a_range_that_ends_at_a_skipped_height_is_passed_as_a_whole() {
         settled(&mut tail).await;
         let cursor = bench.cursor().await;
         assert_eq!(cursor.next, SETTLED + 1);
-        let hash = bench.world.block_at(LAST).hash;
+        let hash = bench.world.block(LAST).hash;
         let number = SETTLED;
         assert_eq!(cursor.marks.last(), Some(&Mark { number, hash }));
         let included = |number| [(number, Standing::Included)];
@@ -90,7 +86,7 @@ async fn a_range_that_ends_at_a_skipped_height_is_passed_as_a_whole() {
 #[tokio::test]
 async fn ranges_of_skipped_heights_only_are_passed_once() {
     for providers in [1, 2] {
-        let world = World::at(LAST);
+        let world = Script::at(LAST);
         let bench = Bench::new(world.clone(), Some(FROM));
         let request = bench.request(1).await;
         world.skip(1_000);
@@ -143,7 +139,7 @@ async fn the_index_begins_at_a_skipped_height() {
 #[tokio::test]
 async fn a_head_right_above_a_skipped_height_is_a_reorg_only_with_another_parent() {
     for filled in [false, true] {
-        let world = World::at(LAST);
+        let world = Script::at(LAST);
         let bench = Bench::new(world.clone(), None);
         world.skip(FIRST - LAST - 1);
         world.mine(1);
@@ -214,7 +210,7 @@ async fn a_rewind_ends_at_a_skipped_height_and_what_stood_above_is_gone() {
 }
 
 /// Takes the blocks above the skipped heights away, and has a deposit in a block among these: its number.
-fn fill(world: &World, request: &Request) -> u64 {
+fn fill(world: &Script, request: &Request) -> u64 {
     world.reorg(usize::try_from(HEAD - FIRST + 1).unwrap());
     world.skip(9);
     let number = world.deposit(7, paid(request));
@@ -268,11 +264,11 @@ async fn a_block_that_comes_into_a_skipped_height_is_found_and_lost_with_it() {
 #[tokio::test]
 async fn the_cursor_passes_no_block_that_one_of_two_leaves_out() {
     for first in [false, true] {
-        let bench = Bench::new(World::at(LAST), Some(FROM));
+        let bench = Bench::new(Script::at(LAST), Some(FROM));
         let request = bench.request(1).await;
         let number = bench.world.deposit(1, paid(&request));
         bench.world.mine(DEEP);
-        let (liar, honest) = (Other::of(&bench.world), Other::of(&bench.world));
+        let (liar, honest) = (other(&bench.world), other(&bench.world));
         liar.skips.store(number, Ordering::Relaxed);
         let mut scanners: Vec<Arc<dyn Scanner>> = vec![honest.clone(), liar.clone()];
         if first {
@@ -311,7 +307,7 @@ async fn the_cursor_passes_no_block_that_one_of_two_leaves_out() {
 async fn a_block_that_one_of_two_leaves_out_within_a_range_hides_no_deposit() {
     for first in [false, true] {
         let (bench, [before, after]) = gap().await;
-        let (liar, honest) = (Other::of(&bench.world), Other::of(&bench.world));
+        let (liar, honest) = (other(&bench.world), other(&bench.world));
         liar.skips.store(FIRST, Ordering::Relaxed);
         let mut scanners: Vec<Arc<dyn Scanner>> = vec![honest, liar];
         if first {
@@ -327,62 +323,59 @@ async fn a_block_that_one_of_two_leaves_out_within_a_range_hides_no_deposit() {
     }
 }
 
-/// What is wrong with a [`Twisted`] provider.
-enum Twist {
-    /// It answers with the block above a height.
-    Above,
-    /// It shows deposits one height above their block.
-    Misplaced,
-    /// The first reading of a range ends with a reorg, which fills skipped heights for this request.
-    Fills(Box<Request>, AtomicBool),
+/// A provider of the chain with these answers.
+fn twisted(world: &Script, answers: Answers<()>) -> Arc<dyn Scanner> {
+    world.answering((), answers)
 }
 
-struct Twisted(Arc<World>, Twist);
-
-#[async_trait::async_trait]
-impl Scanner for Twisted {
-    async fn head(&self) -> Result<Block, ReadError> {
-        self.0.head().await
+/// Answers with the block above a height.
+fn above() -> Answers<()> {
+    Answers {
+        block: Some(|own, height| {
+            let there = *height < own.head_number();
+            said(Ok(there.then(|| own.block(*height + 1))))
+        }),
+        ..Answers::default()
     }
+}
 
-    async fn block(&self, height: u64) -> Result<Option<Block>, ReadError> {
-        match self.1 {
-            Twist::Above => self.0.block(height + 1).await,
-            Twist::Misplaced | Twist::Fills(..) => self.0.block(height).await,
-        }
+/// Shows deposits one height above their block.
+fn misplaced() -> Answers<()> {
+    Answers {
+        deposits: Some(|own, heights| {
+            Box::pin(async move {
+                let mut found = own.plain().deposits(heights).await?;
+                found.iter_mut().for_each(|one| one.number += 1);
+                Ok(found)
+            })
+        }),
+        ..Answers::default()
     }
+}
 
-    async fn deposits(&self, heights: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {
-        let mut found = self.0.deposits(heights).await?;
-        match &self.1 {
-            Twist::Above => {}
-            Twist::Misplaced => found.iter_mut().for_each(|one| one.number += 1),
-            Twist::Fills(request, filled) => {
-                if !filled.swap(true, Ordering::Relaxed) {
-                    fill(&self.0, request);
+/// The first reading of a range ends with a reorg, which fills skipped heights for this request.
+fn filling(world: &Script, request: Request) -> Arc<dyn Scanner> {
+    let answers = Answers {
+        deposits: Some(|own: &Script<(Request, AtomicBool)>, heights| {
+            Box::pin(async move {
+                let found = own.plain().deposits(heights).await?;
+                if !own.1.swap(true, Ordering::Relaxed) {
+                    fill(&own.plain(), &own.0);
                 }
-            }
-        }
-        Ok(found)
-    }
-
-    async fn omitted(
-        &self,
-        from: u64,
-        end: &Block,
-        shown: &[DepositTx],
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        self.0.omitted(from, end, shown).await
-    }
+                Ok(found)
+            })
+        }),
+        ..Answers::default()
+    };
+    world.answering((request, AtomicBool::default()), answers)
 }
 
 #[tokio::test]
 async fn a_range_is_read_again_when_a_skipped_height_is_filled_meanwhile() {
     let (bench, [before, after]) = gap().await;
     let request = bench.request(3).await;
-    let twist = Twist::Fills(request.clone().into(), AtomicBool::default());
-    let filling = Twisted(bench.world.clone(), twist);
-    let mut tail = bench.tail_over(bench.rows.clone(), vec![Arc::new(filling)]);
+    let filling = filling(&bench.world, request.clone());
+    let mut tail = bench.tail_over(bench.rows.clone(), vec![filling]);
     tail.step(NOW).await.unwrap();
     assert_eq!(tail.step(NOW).await, Ok(Step::Again));
     assert_eq!(bench.cursor().await.next, FROM);
@@ -399,8 +392,8 @@ async fn a_range_is_read_again_when_a_skipped_height_is_filled_meanwhile() {
 
 #[tokio::test]
 async fn a_block_above_the_height_is_not_the_one_that_stands_there() {
-    let bench = Bench::new(World::at(LAST + DEEP), Some(FROM));
-    let above: Arc<dyn Scanner> = Arc::new(Twisted(bench.world.clone(), Twist::Above));
+    let bench = Bench::new(Script::at(LAST + DEEP), Some(FROM));
+    let above = twisted(&bench.world, above());
     let mut alone = bench.tail_over(bench.rows.clone(), vec![above.clone()]);
     let doubted = alone.step(NOW).await;
     assert!(
@@ -422,7 +415,7 @@ async fn a_block_above_the_height_is_not_the_one_that_stands_there() {
 #[tokio::test]
 async fn a_deposit_at_a_skipped_height_is_not_recorded() {
     let (bench, [before, _]) = gap().await;
-    let twisted: Arc<dyn Scanner> = Arc::new(Twisted(bench.world.clone(), Twist::Misplaced));
+    let twisted = twisted(&bench.world, misplaced());
     let mut alone = bench.trusting();
     alone.scanners = vec![twisted.clone()];
     alone.step(NOW).await.unwrap();
@@ -431,7 +424,7 @@ async fn a_deposit_at_a_skipped_height_is_not_recorded() {
         matches!(doubted, Err(IndexError::Read(ReadError::Doubtful(_)))),
         "{doubted:?}"
     );
-    let deaf = Other::of(&bench.world);
+    let deaf = other(&bench.world);
     deaf.deaf.store(true, Ordering::Relaxed);
     let mut second = bench.tail_over(bench.rows.clone(), vec![deaf, twisted]);
     let unconfirmed = second.step(NOW).await;

@@ -3,6 +3,7 @@
 //! has it.
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use vm::protocol::order::Order;
 
@@ -66,58 +67,46 @@ struct Body {
     updated_at: String,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordDataV2)]
 struct Data {
-    #[serde(skip_serializing_if = "Option::is_none")]
     slippage_tolerance: Option<String>,
     fail_reason: String,
     refund_fail_reason: String,
+    #[serialize_always]
     superseded_by_request_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     failed_tx_hash: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     failed_tx_block_number: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     failed_call_data: Option<CallData>,
     subsidized_request: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     fees: Option<Fees>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     fees_usd: Option<Fees>,
     in_txs: Vec<Transaction>,
     out_txs: Vec<Transaction>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     currency: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     currency_object: Option<Currency>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     fee_currency: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     fee_currency_object: Option<Currency>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     app_fee_currency_object: Option<Currency>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     refund_currency_data: Option<Amount>,
     app_fees: Vec<AppFee>,
     paid_app_fees: Vec<AppFee>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     subsidized_fee: Option<()>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     fee_sponsorship: Option<()>,
+    #[serialize_always]
     expanded_price_impact: Option<Expanded>,
     /// As in version 3.
+    #[serialize_always]
     platform_fee: Option<PlatformFee>,
     metadata: Metadata,
     /// What was to be deposited, smallest units.
     price: String,
     uses_external_liquidity: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     time_estimate: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     triggered_by_fast_fill: Option<bool>,
 }
 
@@ -131,30 +120,25 @@ struct Fees {
     gateway: String,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordTransactionV2)]
 struct Transaction {
-    #[serde(skip_serializing_if = "Option::is_none")]
     fee: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<CallData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     state_changes: Option<Vec<StateChange>>,
     hash: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<u64>,
     r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     chain_id: Option<u64>,
     /// Unix seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::outcomes)]
     status: Option<&'static str>,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordAppFeeV2)]
@@ -162,19 +146,16 @@ struct AppFee {
     recipient: String,
     bps: String,
     amount: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     amount_usd: Option<String>,
     /// Prices of now are not looked up: left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     amount_usd_current: Option<String>,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RecordExpandedV2)]
 struct Expanded {
-    #[serde(skip_serializing_if = "Option::is_none")]
     quoted: Option<Parts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     actual: Option<Parts>,
 }
 
@@ -188,24 +169,19 @@ struct Parts {
     sponsored: Usd,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordMetadataV2)]
 struct Metadata {
     sender: String,
     recipient: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     currency_in: Option<Amount>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     currency_out: Option<Amount>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     currency_gas_topup: Option<Amount>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     quote_oracle_price: Option<()>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     route: Option<Legs>,
 }
 

@@ -3,14 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use alloy::primitives::{B256, Bytes, U256, keccak256};
-use async_trait::async_trait;
 use serde_json::Value;
 use vm::{
-    Address, Amount, Block, ReadError,
-    trade::{
-        Accounts, Broadcast, Call, Called, Contracts, CurrencyInfo, DepositTx, Fate, FeeRate,
-        Revert, ScanError, Scanner, Simulator, Spent, Trial, Writer,
-    },
+    Address, Amount, ReadError,
+    testing::{Answers, Script, said},
+    trade::{Broadcast, CurrencyInfo, Fate, FeeRate, Revert, Spent, Trial},
 };
 
 use super::{
@@ -27,6 +24,43 @@ pub(super) struct Provider {
     pub first: bool,
 }
 
+impl FakeChain {
+    pub(super) fn provider(self: &Arc<Self>, first: bool) -> Arc<Script<Provider>> {
+        let chain = self.clone();
+        Script::at(0).answering(Provider { chain, first }, answers())
+    }
+}
+
+fn answers() -> Answers<Provider> {
+    Answers {
+        head: Some(|own| said(Ok(own.chain.head()))),
+        contains: Some(|own, block| said(Ok(own.chain.contains(block)))),
+        transaction: Some(|own, tx, head| said(Ok(own.chain.transaction(tx, head)))),
+        settled: Some(|own, head| said(Ok(own.chain.settled(head)))),
+        sequence: Some(|own, owner, block| said(Ok(own.chain.sequence(owner, block)))),
+        tip: Some(|own| said(Ok(own.chain.head().block))),
+        balance: Some(|own, owner, currency| Box::pin(own.balance(owner, currency))),
+        currency: Some(|own, _| Box::pin(own.currency())),
+        allowance: Some(|own, owner, spender, currency| {
+            said(Ok(own.chain.allowance([owner, spender, currency])))
+        }),
+        is_contract: Some(|own, address| {
+            let charges = own.chain.with(|world| world.charges_for_bytes);
+            said(Ok(charges || address.text() != USUAL))
+        }),
+        calls: Some(|own, calls| {
+            let answers = calls.iter().map(|call| Ok(Ok(own.chain.called(call))));
+            said(answers.collect())
+        }),
+        nonce: Some(|own, owner, waiting| Box::pin(own.nonce(owner, *waiting))),
+        estimate: Some(|own, trial| Box::pin(own.estimate(trial))),
+        rate: Some(|own| Box::pin(own.rate())),
+        broadcast: Some(|own, raw| Box::pin(own.broadcast(raw))),
+        fate: Some(|own, id| Box::pin(own.fate(id))),
+        ..Answers::default()
+    }
+}
+
 impl Provider {
     /// What this one says that is not so.
     async fn lies(&self) -> Lies {
@@ -41,17 +75,7 @@ impl Provider {
         }
         lies
     }
-}
 
-fn refusal() -> Revert {
-    Revert {
-        reason: "refused".into(),
-        data: Bytes::new(),
-    }
-}
-
-#[async_trait]
-impl Simulator for Provider {
     async fn estimate(&self, trial: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
         if self.lies().await.reverts {
             return Ok(Err(refusal()));
@@ -90,15 +114,6 @@ impl Simulator for Provider {
         }))
     }
 
-    async fn simulate(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
-        Err(ReadError::Unavailable(
-            "the solver simulates no calls together".into(),
-        ))
-    }
-}
-
-#[async_trait]
-impl Writer for Provider {
     async fn rate(&self) -> Result<FeeRate, ReadError> {
         let lies = self.lies().await;
         Ok(self.chain.with(|world| {
@@ -110,8 +125,12 @@ impl Writer for Provider {
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
-        if self.lies().await.refuses {
+        let lies = self.lies().await;
+        if lies.refuses {
             return Ok(Broadcast::Refused("not by me".into()));
+        }
+        if lies.expired {
+            return Ok(Broadcast::Expired);
         }
         if !self.first {
             return Ok(self.chain.with(|world| world.offered(raw)));
@@ -152,10 +171,7 @@ impl Writer for Provider {
             if waits { Fate::Waiting } else { Fate::Unknown }
         }))
     }
-}
 
-#[async_trait]
-impl Accounts for Provider {
     async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
         while self.chain.with(|world| world.dark) {
             tokio::task::yield_now().await;
@@ -166,7 +182,7 @@ impl Accounts for Provider {
         }
     }
 
-    async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+    async fn currency(&self) -> Result<Option<CurrencyInfo>, ReadError> {
         let decimals = match self.lies().await.decimals {
             Some(decimals) => Some(decimals),
             None => self.chain.with(|world| world.decimals),
@@ -176,45 +192,6 @@ impl Accounts for Provider {
             name: "USD Coin".into(),
             decimals,
         }))
-    }
-}
-
-#[async_trait]
-impl Contracts for Provider {
-    async fn allowance(
-        &self,
-        owner: &Address,
-        spender: &Address,
-        currency: &Address,
-    ) -> Result<Amount, ReadError> {
-        let low = |address: &Address| address.text().to_lowercase();
-        let key = (low(owner), low(spender), low(currency));
-        Ok(self.chain.with(|world| {
-            world
-                .state()
-                .approvals
-                .get(&key)
-                .copied()
-                .unwrap_or_default()
-        }))
-    }
-
-    async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
-        let charges = self.chain.with(|world| world.charges_for_bytes);
-        Ok(charges || address.text() != USUAL)
-    }
-
-    /// Approval proxies hand calls to this; the oracle of data fees says what bytes cost.
-    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
-        let answers = calls.iter().map(|call| {
-            if call.to.text().ends_with("f0") || call.to.text() == USUAL {
-                let fee = self.chain.with(|world| world.data_fee).unwrap_or_default();
-                return Ok(Ok(U256::from(fee).to_be_bytes_vec().into()));
-            }
-            let router = self.chain.with(|world| world.router);
-            Ok(Ok(router.as_bytes().to_vec().into()))
-        });
-        answers.collect()
     }
 
     async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
@@ -230,29 +207,9 @@ impl Contracts for Provider {
     }
 }
 
-#[async_trait]
-impl Scanner for FakeChain {
-    async fn head(&self) -> Result<Block, ReadError> {
-        Ok(self.with(|world| world.block(world.head())))
-    }
-
-    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
-        Ok(self.with(|world| (number <= world.head()).then(|| world.block(number))))
-    }
-
-    async fn deposits(
-        &self,
-        _: std::ops::RangeInclusive<u64>,
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        Ok(Vec::new())
-    }
-
-    async fn omitted(
-        &self,
-        _: u64,
-        _: &Block,
-        _: &[DepositTx],
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        Ok(Vec::new())
+fn refusal() -> Revert {
+    Revert {
+        reason: "refused".into(),
+        data: Bytes::new(),
     }
 }

@@ -1,67 +1,42 @@
-//! The chain as a quorum reads it.
+//! The chain as a quorum reads it, and what its contracts answer.
 
-use alloy::primitives::{B256, Bytes};
-use async_trait::async_trait;
-use vm::{
-    Address, Block, ChainReader, Head, Payment, PaymentKind, ReadError, StateReader, Transaction,
-    TxRef, WithdrawalStatus,
-};
+use alloy::primitives::{B256, Bytes, U256};
+use vm::{Address, Amount, Block, Head, Payment, PaymentKind, Transaction, TxRef, trade::Call};
 
-use super::{FINAL, FakeChain, world::text};
+use super::{FINAL, FakeChain, USUAL, world::text};
 
-#[async_trait]
-impl StateReader for FakeChain {
-    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
-        let final_one = head.block.number.checked_sub(FINAL);
-        Ok(self.with(|world| final_one.map(|number| world.block(number))))
+impl FakeChain {
+    pub(super) fn head(&self) -> Head {
+        self.with(|world| Head {
+            block: world.block(world.head()),
+            tagged: None,
+        })
     }
 
-    async fn withdrawal(
-        &self,
-        _: &Bytes,
-        _: Option<&TxRef>,
-        _: &Block,
-    ) -> Result<WithdrawalStatus, ReadError> {
-        Err(ReadError::Unavailable("no withdrawals here".into()))
+    pub(super) fn contains(&self, block: &Block) -> bool {
+        self.with(|world| {
+            block.number <= world.head() && world.block(block.number).hash == block.hash
+        })
     }
 
-    async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
+    pub(super) fn settled(&self, head: &Head) -> Option<Block> {
+        let final_one = head.block.number.checked_sub(FINAL)?;
+        Some(self.with(|world| world.block(final_one)))
+    }
+
+    pub(super) fn sequence(&self, owner: &Address, block: &Block) -> u64 {
         let owner = owner.text().to_lowercase();
-        Ok(self.with(|world| {
+        self.with(|world| {
             let blocks = world.blocks.iter().take(block.number as usize + 1);
             let txs = blocks.flat_map(|(_, txs)| txs);
             txs.filter(|tx| text(&tx.draft, "from") == owner).count() as u64
-        }))
+        })
     }
 
-    async fn view(&self, _: &Address, _: &Bytes, _: &Block) -> Result<Bytes, ReadError> {
-        Err(ReadError::Unavailable("no head calls here".into()))
-    }
-}
-
-#[async_trait]
-impl ChainReader for FakeChain {
-    async fn head(&self) -> Result<Head, ReadError> {
-        Ok(self.with(|world| Head {
-            block: world.block(world.head()),
-            tagged: None,
-        }))
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        ChainReader::head(self).await
-    }
-
-    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        Ok(self.with(|world| {
-            block.number <= world.head() && world.block(block.number).hash == block.hash
-        }))
-    }
-
-    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
+    pub(super) fn transaction(&self, tx: &TxRef, head: &Head) -> Transaction {
         let hash = B256::from_slice(&tx.bytes);
         let address = |text: &str| vm::SETTLEMENT.address(text).unwrap();
-        Ok(self.with(|world| match world.state().done.get(&hash) {
+        self.with(|world| match world.state().done.get(&hash) {
             Some((at, _)) if *at > head.block.number => Transaction::Missing,
             None => match world.deposits.get(&hash) {
                 Some(block) => Transaction::Succeeded(vm::testing::receipt(block.clone())),
@@ -81,6 +56,23 @@ impl ChainReader for FakeChain {
                 }
                 Transaction::Succeeded(receipt)
             }
-        }))
+        })
+    }
+
+    /// What the second of these may take of the first one's, of the third.
+    pub(super) fn allowance(&self, of: [&Address; 3]) -> Amount {
+        let key = of.map(|address| address.text().to_lowercase()).into();
+        let approved = self.with(|world| world.state().approvals.get(&key).copied());
+        approved.unwrap_or_default()
+    }
+
+    /// Approval proxies hand calls to this; the oracle of data fees says what bytes cost.
+    pub(super) fn called(&self, call: &Call) -> Bytes {
+        if call.to.text().ends_with("f0") || call.to.text() == USUAL {
+            let fee = self.with(|world| world.data_fee).unwrap_or_default();
+            return U256::from(fee).to_be_bytes_vec().into();
+        }
+        let router = self.with(|world| world.router);
+        router.as_bytes().to_vec().into()
     }
 }

@@ -155,7 +155,10 @@ impl Story<'_> {
             .attest("depository-deposits/v1", &body, (&origin.node, &receipt))
             .await?;
         self.settle(&answer).await?;
-        let back = (origin.token, money.amount);
+        let back = Money {
+            currency: origin.token,
+            amount: money.amount,
+        };
         let receipt = origin
             .pay_erc20(solver, back, user.address(), order.id)
             .await?;

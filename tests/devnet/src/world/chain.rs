@@ -14,7 +14,7 @@ use crate::{
     artifact::Artifacts,
     contracts::{ApprovalProxy, Depository, FillRouter, Token},
     node::{Node, Payload, arguments},
-    world::Exchange,
+    world::{Exchange, Money},
 };
 
 /// A chain where users deposit and solvers pay.
@@ -177,11 +177,11 @@ impl DevChain {
     pub async fn pay_erc20(
         &self,
         solver: &Account,
-        (token, amount): (Address, U256),
+        Money { currency, amount }: Money,
         to: Address,
         order: B256,
     ) -> Result<TransactionReceipt> {
-        let payment = Payload::call(token, &Token::transferCall { to, amount }).suffix(order);
+        let payment = Payload::call(currency, &Token::transferCall { to, amount }).suffix(order);
         self.node.send(solver.address(), payment).await
     }
 

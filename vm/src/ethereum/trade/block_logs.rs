@@ -1,5 +1,5 @@
-//! The logs of one block, from its transactions' receipts: of a block with more logs than a node gives at once
-//! nothing smaller can be asked by range, but each receipt can.
+//! The logs of one block, from its transactions' receipts. A node may refuse a block with too many logs, and no range
+//! is smaller than a block; each receipt can still be read.
 
 use serde::Deserialize;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Transactions as they are signed, what nodes take of them, and how they become bytes.
+//! Transactions as they are signed: the limits of nodes for them, and their bytes.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

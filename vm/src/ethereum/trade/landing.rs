@@ -10,8 +10,8 @@ use crate::{
 pub struct Landing;
 
 impl trade::Landing for Landing {
-    fn next(&self, account: &[u8]) -> Result<Bytes, CodecError> {
-        Ok(queue::resource(Queue::read(account)?.next))
+    fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError> {
+        Ok(Some(queue::resource(Queue::read(account)?.next)))
     }
 
     fn knows(&self, account: &[u8], attempt: &[u8]) -> Result<bool, CodecError> {

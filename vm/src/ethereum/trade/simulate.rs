@@ -1,6 +1,5 @@
-//! Tries transactions at one node, also behind others that they need. For those the node is told, for one question, that code
-//! stands at the accounts of those who call which makes one call after the other: nothing of it is
-//! ever signed.
+//! Simulates transactions at one node, also behind others that they need. For these, one question overrides the
+//! callers' accounts with code that makes the calls in order. Nothing of it is ever signed.
 
 use std::sync::Arc;
 

@@ -17,8 +17,8 @@ use crate::{
     oracle::ReadError,
     trade::{
         Account, Attempt, Broadcast, Call, Costs, Draft, Fate, FeeRate, Fees, Goal, Included,
-        Intent, Message, Outlook, Prepared, Signer, Spent, Status, SubmitError, Submitter, Trial,
-        Unsigned,
+        Intent, Known, Message, Outlook, Prepared, Signer, Spent, Status, SubmitError, Submitter,
+        Trial, Unsigned,
     },
     types::{Address, Amount, Bytes, Head, Transaction},
 };
@@ -73,7 +73,7 @@ impl Submitter for Nonces {
         let Some(cancels) = versions.cancels(cancel) else {
             return Ok(None);
         };
-        let rate = self.wallet.rate().await?;
+        let rate = self.wallet.failover.rate().await?;
         let Some(price) = versions.dearer(rate, self.most) else {
             return Ok(None);
         };
@@ -141,7 +141,7 @@ impl Submitter for Nonces {
 
 #[async_trait]
 impl Outlook for Asked {
-    async fn prepare(self: Box<Self>, account: Option<&[u8]>) -> Result<Prepared, SubmitError> {
+    async fn prepare(self: Box<Self>, known: Known<'_>) -> Result<Prepared, SubmitError> {
         let Self {
             nonces,
             mut versions,
@@ -151,7 +151,7 @@ impl Outlook for Asked {
         } = *self;
         let (nonce, kept, jump, plain) = match of {
             Of::Next { mined } => {
-                let stored = account.map(Queue::read).transpose()?;
+                let stored = known.account.map(Queue::read).transpose()?;
                 let (nonce, kept, jump) = Queue::take(stored, mined)?;
                 (nonce, Some(kept.bytes()), jump, None)
             }
@@ -175,7 +175,7 @@ impl Costs for Nonces {
         let Some(version) = versions.signed.get(signed) else {
             return Ok(Amount::ZERO);
         };
-        let rate = self.wallet.rate().await?;
+        let rate = self.wallet.failover.rate().await?;
         let gas = version.gas_at(rate.expected());
         Ok(gas.saturating_add(self.bytes_of(&versions, version).await))
     }
@@ -249,7 +249,7 @@ impl Nonces {
 
     /// What gas costs now; an error above the operator's limit.
     async fn rate(&self) -> Result<FeeRate, SubmitError> {
-        let rate = self.wallet.rate().await?;
+        let rate = self.wallet.failover.rate().await?;
         match rate.expected() > self.most {
             true => Err(SubmitError::Dear),
             false => Ok(rate),
@@ -313,7 +313,7 @@ impl Nonces {
             Ok((Transaction::Missing, _)) => None,
             Ok(agreed) => Some(agreed),
             Err(error) => {
-                let network = self.wallet.name();
+                let network = self.wallet.failover.name();
                 tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
                 None
             }

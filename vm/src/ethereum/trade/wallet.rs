@@ -16,9 +16,9 @@ use crate::{
     Chain, CodecError, Family, ReadError, SpecError,
     ethereum::revert,
     trade::{
-        self, Account, Approvals, Authorization, Body, Call, ContractChecks, Draft, Failover,
-        FeeRate, Fees, OpenAccount, Providers, ProvidersContext, Revert, Signer, TradingProvider,
-        Trial, Unfit, Work,
+        self, Account, Approvals, Authorization, Body, Call, ContractChecks, Draft, Failover, Fees,
+        OpenAccount, Providers, ProvidersContext, Revert, Signer, TradingProvider, Trial, Unfit,
+        Work,
     },
     types::{Address, Amount, U256},
 };
@@ -67,33 +67,32 @@ pub fn wallet(
     providers: Vec<TradingProvider>,
 ) -> Result<Option<Providers>, SpecError> {
     let ProvidersContext {
-        family,
-        name,
+        spec,
         number,
         required,
         limits,
     } = context;
     let asked = limits.is_none().then(Arc::default);
     let limits = limits.map_or_else(|| Ok(Limits::default()), |listed| Limits::read(&listed))?;
-    let data_fees = limits.contract(family)?;
-    let Some(failover) = Failover::new(&name, required, providers) else {
+    let data_fees = limits.contract(spec.family)?;
+    let Some(failover) = Failover::new(spec.id.as_str(), required, providers) else {
         return Ok(None);
     };
     let wallet = Arc::new(Wallet {
         failover,
-        family,
+        family: spec.family,
         number,
         codec,
         data_fees,
         asked,
         limits: Arc::new(limits),
     });
-    Ok(Some(facade(name, wallet)))
+    Ok(Some(facade(wallet)))
 }
 
-fn facade(name: String, wallet: Arc<Wallet>) -> Providers {
+fn facade(wallet: Arc<Wallet>) -> Providers {
     Providers {
-        name,
+        failover: wallet.failover.clone(),
         limits: wallet.limits.neutral(),
         usual,
         wallet: wallet.clone(),
@@ -124,14 +123,6 @@ fn usual(work: Work) -> u64 {
 
 #[async_trait]
 impl trade::Wallet for Wallet {
-    async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
-        self.failover.balance(owner, currency).await
-    }
-
-    async fn decimals(&self, currency: &Address) -> Result<Option<u8>, ReadError> {
-        self.failover.decimals(currency).await
-    }
-
     /// Its size and kind, and the authorizations that it carries, whose accounts must stand where those say and
     /// have nothing waiting.
     async fn admit(&self, draft: &Draft) -> Result<Result<(), Unfit>, ReadError> {
@@ -173,14 +164,6 @@ impl trade::Wallet for Wallet {
 
 #[async_trait]
 impl Fees for Wallet {
-    async fn rate(&self) -> Result<FeeRate, ReadError> {
-        self.failover.rate().await
-    }
-
-    async fn recent_rate(&self) -> Result<FeeRate, ReadError> {
-        self.failover.recent_rate().await
-    }
-
     async fn besides(&self, trial: &Trial<'_>) -> Result<Amount, ReadError> {
         let contract = match &self.asked {
             None => self.data_fees.as_ref(),
@@ -231,11 +214,6 @@ impl Approvals for Wallet {
 }
 
 impl Wallet {
-    /// For logs.
-    pub fn name(&self) -> &str {
-        self.failover.name()
-    }
-
     /// What transactions are made with, and signed for.
     pub fn codec(&self) -> (&'static dyn TransactionCodec, u64) {
         (self.codec, self.number)

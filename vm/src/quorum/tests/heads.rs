@@ -5,11 +5,10 @@ use std::sync::Mutex;
 use super::*;
 
 /// A provider whose heads are its own, above the answers of a script.
+type Odd = Script<Own>;
+
 #[derive(Default)]
-struct Odd {
-    script: Arc<Script>,
-    says: Mutex<Says>,
-}
+struct Own(Mutex<Says>);
 
 #[derive(Clone, Default)]
 struct Says {
@@ -22,60 +21,55 @@ struct Says {
     silent: bool,
 }
 
-impl Odd {
+impl Own {
     fn says(&self) -> Says {
-        self.says.lock().unwrap().clone()
+        self.0.lock().unwrap().clone()
     }
 
     fn say(&self, change: impl FnOnce(&mut Says)) {
-        change(&mut self.says.lock().unwrap());
+        change(&mut self.0.lock().unwrap());
     }
 }
 
-#[async_trait]
-impl ChainReader for Odd {
-    async fn head(&self) -> Result<Head, ReadError> {
-        let says = self.says();
-        tokio::time::sleep(says.delay).await;
-        let mut head = self.script.head().await?;
-        head.block = says.head.unwrap_or(head.block);
-        Ok(head)
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.head().await
-    }
-
-    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        let says = self.says();
-        if says.silent {
-            std::future::pending::<()>().await;
-        }
-        match says.knows {
-            Some(knows) => Ok(knows),
-            None => self.script.contains(block).await,
-        }
-    }
-
-    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
-        self.script.transaction(tx, head).await
-    }
+/// The head of an odd provider is block `number` until it says otherwise.
+fn odd_at(number: u64, says: Says) -> Arc<Odd> {
+    let answers = Answers {
+        head: Some(|own: &Odd| {
+            Box::pin(async move {
+                let says = own.says();
+                tokio::time::sleep(says.delay).await;
+                let mut head = own.plain().head().await?;
+                head.block = says.head.unwrap_or(head.block);
+                Ok(head)
+            })
+        }),
+        contains: Some(|own, block| {
+            Box::pin(async move {
+                let says = own.says();
+                if says.silent {
+                    std::future::pending::<()>().await;
+                }
+                match says.knows {
+                    Some(knows) => Ok(knows),
+                    None => own.plain().contains(block).await,
+                }
+            })
+        }),
+        ..Answers::default()
+    };
+    Script::at(number).answering(Own(Mutex::new(says)), answers)
 }
 
 /// An odd provider before honest ones at block 100; `required` of them must agree.
 fn odd(honest: usize, required: usize) -> (Arc<Odd>, Vec<Arc<Script>>, Quorum) {
-    let odd = Arc::new(Odd {
-        script: Script::at(100),
-        says: Mutex::default(),
-    });
+    let odd = odd_at(100, Says::default());
     let scripts: Vec<_> = (0..honest).map(|_| Script::at(100)).collect();
-    for script in scripts.iter().chain([&odd.script]) {
+    for script in scripts.iter().chain([&odd.plain()]) {
         script.put(&tx(), super::honest());
     }
     let mut providers = vec![Provider {
-        name: "odd".into(),
-        reader: odd.clone(),
         state: None,
+        ..odd.provider("odd")
     }];
     providers.extend(scripts.iter().map(|script| script.provider("node")));
     let quorum = Quorum::new(&ChainId::new("ethereum"), providers, required).unwrap();
@@ -172,7 +166,7 @@ async fn honest_laggard_is_never_a_liar() {
     for behind in [1, 2, 3, 50] {
         for liar in [false, true] {
             let (odd, scripts, quorum) = odd(3, 2);
-            odd.script.set_head(100 - behind);
+            odd.set_head(100 - behind);
             if liar {
                 scripts[2].fork(90, 7);
             }
@@ -188,14 +182,14 @@ async fn honest_laggard_is_never_a_liar() {
 async fn two_laggards_and_their_leader_are_all_honest() {
     for ahead in [1, 2, 4] {
         let (odd, _, quorum) = odd(2, 2);
-        odd.script.set_head(100 + ahead);
+        odd.set_head(100 + ahead);
         watch(&quorum, 200).await;
         assert_eq!(disputes(&quorum), [0, 0, 0], "{ahead}");
     }
     // Further ahead, while the others get there within a minute.
     let (odd, scripts, quorum) = odd(2, 2);
     for block in 0..200 {
-        odd.script.set_head(100 + block);
+        odd.set_head(100 + block);
         for script in &scripts {
             script.set_head((100 + block).saturating_sub(40));
         }
@@ -210,9 +204,9 @@ async fn two_laggards_and_their_leader_are_all_honest() {
 async fn reorg_seen_by_one_for_a_moment_is_no_lie() {
     let (odd, _, quorum) = odd(2, 2);
     for _ in 0..10 {
-        odd.script.fork(100, 7);
+        odd.fork(100, 7);
         watch(&quorum, 1).await;
-        odd.script.fork(100, 0);
+        odd.fork(100, 0);
         watch(&quorum, 2).await;
     }
     assert_eq!(disputes(&quorum), [0, 0, 0]);
@@ -221,10 +215,10 @@ async fn reorg_seen_by_one_for_a_moment_is_no_lie() {
 #[tokio::test(start_paused = true)]
 async fn reorg_seen_by_one_for_seconds_costs_seconds() {
     let (odd, _, quorum) = odd(2, 2);
-    odd.script.fork(100, 7);
+    odd.fork(100, 7);
     watch(&quorum, 4).await;
     assert_eq!(disputes(&quorum), [1, 0, 0]);
-    odd.script.fork(100, 0);
+    odd.fork(100, 0);
     tokio::time::advance(Duration::from_secs(10)).await;
     assert!(!quorum.health()[0].set_aside);
     watch(&quorum, 100).await;
@@ -234,7 +228,7 @@ async fn reorg_seen_by_one_for_seconds_costs_seconds() {
 #[tokio::test(start_paused = true)]
 async fn fork_that_lasts_is_a_contradiction() {
     let (odd, _, quorum) = odd(2, 2);
-    odd.script.fork(100, 7);
+    odd.fork(100, 7);
     watch(&quorum, 30).await;
     assert_eq!(disputes(&quorum), [3, 0, 0]);
     tokio::time::advance(Duration::from_secs(40)).await;
@@ -245,7 +239,7 @@ async fn fork_that_lasts_is_a_contradiction() {
 async fn slow_confirmation_delays_by_its_own_short_timeout() {
     // Only the odd provider and one other are left, so no other can confirm.
     let (odd, scripts, quorum) = odd(2, 2);
-    odd.script.set_head(101);
+    odd.set_head(101);
     odd.say(|says| says.silent = true);
     scripts[1].fail(Some(ReadError::Unavailable("down".into())));
     let started = Instant::now();
@@ -259,23 +253,17 @@ async fn later_head_is_heard_while_a_confirmation_hangs() {
     odd.say(|says| says.delay = Duration::from_millis(300));
     scripts[0].set_head(101);
     // The second provider cannot confirm 100 in time; the odd one can.
-    let slow = Arc::new(Odd {
-        script: Script::at(101),
-        says: Mutex::default(),
-    });
-    slow.say(|says| says.silent = true);
+    let slow = odd_at(
+        101,
+        Says {
+            silent: true,
+            ..Says::default()
+        },
+    );
     let providers = vec![
-        Provider {
-            name: "slow".into(),
-            reader: slow,
-            state: None,
-        },
+        slow.provider("slow"),
         scripts[1].provider("node"),
-        Provider {
-            name: "late".into(),
-            reader: odd.clone(),
-            state: None,
-        },
+        odd.provider("late"),
     ];
     drop(quorum);
     let quorum = Quorum::new(&ChainId::new("ethereum"), providers, 2).unwrap();
@@ -343,7 +331,7 @@ async fn the_quickest_provider_lowers_no_tag() {
     let (odd, scripts, quorum) = odd(2, 2);
     let delay = |delay| odd.say(|says| says.delay = delay);
     let tagged = async || quorum.fresh_head().await.unwrap().tagged;
-    odd.script.set_tagged(Some(90));
+    odd.set_tagged(Some(90));
     scripts[1].set_tagged(Some(90));
     for lie in [Some(0), None] {
         scripts[0].set_tagged(lie);

@@ -4,49 +4,26 @@ use std::{collections::VecDeque, sync::Mutex};
 
 use super::*;
 
-/// Gives these answers about transactions in order, then repeats the last.
-struct Scripted {
-    script: Arc<Script>,
-    answers: Mutex<VecDeque<Result<Transaction, ReadError>>>,
-}
+type Said = VecDeque<Result<Transaction, ReadError>>;
 
-#[async_trait]
-impl ChainReader for Scripted {
-    async fn head(&self) -> Result<Head, ReadError> {
-        self.script.head().await
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.script.head().await
-    }
-
-    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        self.script.contains(block).await
-    }
-
-    async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
-        let mut answers = self.answers.lock().unwrap();
+/// Providers that give these answers about transactions in order, then repeat the last; two must agree.
+fn answering(all: Vec<Vec<Result<Transaction, ReadError>>>) -> Quorum {
+    fn in_turn(own: &Script<Mutex<Said>>) -> Result<Transaction, ReadError> {
+        let mut answers = own.lock().unwrap();
         match answers.len() {
             0 | 1 => answers.front().cloned().unwrap(),
             _ => answers.pop_front().unwrap(),
         }
     }
-}
-
-type Answers = Vec<Result<Transaction, ReadError>>;
-
-/// Providers with scripted `answers`; two must agree.
-fn answering(answers: Vec<Answers>) -> Quorum {
-    let provider = |answers: Answers| Provider {
-        name: "node".into(),
-        reader: Arc::new(Scripted {
-            script: Script::at(100),
-            answers: Mutex::new(answers.into()),
-        }),
-        state: None,
-    };
-    let providers = answers.into_iter().map(provider).collect();
-    Quorum::new(&ChainId::new("ethereum"), providers, 2).unwrap()
+    let providers = all.into_iter().map(|answers| {
+        let own = Mutex::new(answers.into());
+        let answers = Answers {
+            transaction: Some(|own, _, _| said(in_turn(own))),
+            ..Answers::default()
+        };
+        Script::at(100).answering(own, answers).provider("node")
+    });
+    Quorum::new(&ChainId::new("ethereum"), providers.collect(), 2).unwrap()
 }
 
 fn found() -> Result<Transaction, ReadError> {

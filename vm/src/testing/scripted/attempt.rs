@@ -24,8 +24,9 @@ const HEIGHT: u8 = b'h';
 pub struct Landing;
 
 impl trade::Landing for Landing {
-    fn next(&self, account: &[u8]) -> Result<Bytes, CodecError> {
-        Ok(count(account)?.to_be_bytes().to_vec().into())
+    /// An attempt's resource is made of its payment, too.
+    fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError> {
+        count(account).map(|_| None)
     }
 
     fn knows(&self, account: &[u8], attempt: &[u8]) -> Result<bool, CodecError> {

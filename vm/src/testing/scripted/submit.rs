@@ -1,6 +1,6 @@
 //! Lands the payments of an account. Every transaction expires. A replacement is signed only once a quorum has a final
 //! block above the last height of every earlier transaction of the attempt, and has none of them in a block: so at most
-//! one transaction of an attempt ever lands. No transaction can cancel another one. A cancelled attempt is lost as soon
+//! one transaction of an attempt ever lands. No transaction can cancel another one. A cancelled attempt is over as soon
 //! as its transactions have expired in the same sense.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use futures::future::try_join_all;
 use crate::{
     Chain, CodecError, ReadError,
     trade::{
-        Attempt, Broadcast, Costs, Failover, Fate, FeeRate, Goal, Included, Intent, Message,
+        Attempt, Broadcast, Costs, Failover, Fate, FeeRate, Goal, Included, Intent, Known, Message,
         Outlook, Prepared, Signer, Status, SubmitError, Submitter, TradingProvider,
     },
     types::{Address, Amount, Block, Bytes, Head, Transaction as Found},
@@ -21,7 +21,6 @@ use super::{
     attempt::{self, Own},
     codec::address,
     transaction::{Transaction, Unsigned},
-    world::EXPIRED,
 };
 
 /// Heights within which a transaction can land.
@@ -115,11 +114,7 @@ impl Submitter for Payer {
         let Some(newest) = own.newest().filter(|_| !own.cancelled) else {
             return Ok(None);
         };
-        Ok(match self.failover.broadcast(newest).await? {
-            // It is no refusal: an expired transaction is replaced once its end is final.
-            Broadcast::Rejected(why) if why == EXPIRED => None,
-            said => Some(said),
-        })
+        Ok(Some(self.failover.broadcast(newest).await?))
     }
 
     async fn status(&self, attempt: &Attempt) -> Result<Status, SubmitError> {
@@ -158,7 +153,7 @@ impl Submitter for Payer {
         }
         let head = self.chain.reader.fresh_head().await?;
         Ok(match self.are_over(&signed, &head).await? {
-            true => Status::Lost,
+            true => Status::Expired,
             false => Status::Waiting { known },
         })
     }
@@ -171,14 +166,18 @@ impl Submitter for Payer {
 
 #[async_trait]
 impl Outlook for Asked {
-    async fn prepare(self: Box<Self>, account: Option<&[u8]>) -> Result<Prepared, SubmitError> {
+    async fn prepare(self: Box<Self>, known: Known<'_>) -> Result<Prepared, SubmitError> {
         let Self {
             payer,
             intent,
             terms,
         } = *self;
-        let number = account.map_or(Ok(0), attempt::count)?;
-        let own = Own::of(&intent, number)?;
+        let mut number = known.account.map_or(Ok(0), attempt::count)?;
+        let mut own = Own::of(&intent, number)?;
+        while known.held.iter().any(|held| held[..] == own.id) {
+            number += 1;
+            own = Own::of(&intent, number)?;
+        }
         Ok(Prepared {
             attempt: payer.another(own, terms, intent.spends).await?,
             account: Some(attempt::counted(number + 1)),

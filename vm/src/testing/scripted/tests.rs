@@ -9,8 +9,9 @@ use crate::{
     Chain, ChainEntry, ChainSpec, Endpoint,
     quorum::Quorum,
     trade::{
-        Account, Attempt, Broadcast, DepositTerms, FillTerms, Goal, Intent, Landing, PaymentTerms,
-        Payout, Providers, ProvidersContext, Status, StepBuilder, StepFee, Trial,
+        Account, Attempt, Broadcast, DepositTerms, FillTerms, Goal, Intent, Known, Landing,
+        PaymentTerms, Payout, Prepared, Providers, ProvidersContext, Status, StepBuilder, StepFee,
+        Trial,
     },
     types::{Address, Amount, B256, Transaction as Found, U256},
 };
@@ -58,8 +59,7 @@ impl Rig {
             .iter()
             .map(|one| registry::trade(&spec, one).unwrap());
         let context = ProvidersContext {
-            family: &FAMILY,
-            name: name.to_owned(),
+            spec: spec.clone(),
             number: NUMBER,
             required: 2,
             limits: None,
@@ -101,6 +101,16 @@ impl Rig {
 
     /// An attempt to pay the shop, kept and sent.
     async fn pays(&mut self, amount: u64) -> Attempt {
+        let prepared = self.prepared(amount, &[]).await;
+        self.stored = prepared.account;
+        let submitter = &self.account.submitter;
+        let said = submitter.send(&prepared.attempt).await.unwrap();
+        assert_eq!(said, Some(Broadcast::Accepted));
+        prepared.attempt
+    }
+
+    /// An attempt to pay the shop, where open ones hold `held`.
+    async fn prepared(&self, amount: u64, held: &[crate::Bytes]) -> Prepared {
         let draft = steps::Steps.send(&PaymentTerms {
             from: &self.account.address,
             to: &spelled(SHOP),
@@ -118,14 +128,11 @@ impl Rig {
             .look(Goal::Land(&intent), self.stored.is_none())
             .await
             .unwrap();
-        let prepared = outlook
-            .prepare(self.stored.as_ref().map(|own| &own[..]))
-            .await
-            .unwrap();
-        self.stored = prepared.account;
-        let said = submitter.send(&prepared.attempt).await.unwrap();
-        assert_eq!(said, Some(Broadcast::Accepted));
-        prepared.attempt
+        let known = Known {
+            account: self.stored.as_ref().map(|own| &own[..]),
+            held,
+        };
+        outlook.prepare(known).await.unwrap()
     }
 
     async fn status(&self, attempt: &Attempt) -> Status {
@@ -220,12 +227,32 @@ async fn payments_that_are_alike_are_two() {
     let stored = rig.stored.unwrap();
     let landing = attempt::Landing;
     assert!(landing.knows(&stored, &one.id).unwrap() && landing.knows(&stored, &two.id).unwrap());
-    let next = landing.next(&stored).unwrap();
+    // What another one holds depends on what it pays.
+    assert_eq!(landing.next(&stored), Ok(None));
+    let next = attempt::id(2, B256::ZERO);
     assert!(!landing.knows(&stored, &next).unwrap());
     let standing = landing
         .standing(&stored, &attempt::height(9), &[one.id])
         .unwrap();
     assert_eq!(standing, Default::default());
+}
+
+#[tokio::test]
+async fn what_an_open_attempt_holds_is_not_taken_again() {
+    let rig = Rig::new("held");
+    let one = rig.prepared(500, &[]).await.attempt;
+    // Nothing is known of the account.
+    assert_eq!(
+        rig.prepared(500, &[]).await.attempt.resources,
+        one.resources
+    );
+    let two = rig.prepared(500, &one.resources).await;
+    assert_ne!(two.attempt.resources, one.resources);
+    assert_eq!(two.account, Some(attempt::counted(2)));
+    // Another payment holds something else anyway.
+    let other = rig.prepared(501, &one.resources).await;
+    assert_ne!(other.attempt.resources, one.resources);
+    assert_eq!(other.account, Some(attempt::counted(1)));
 }
 
 #[tokio::test]
@@ -240,8 +267,9 @@ async fn an_expired_payment_is_replaced_once_that_is_final() {
     }
     rig.pass(3);
     assert_eq!(rig.status(&attempt).await, Status::Waiting { known: false });
-    // Nobody holds against it that it has expired.
-    assert_eq!(rig.account.submitter.send(&attempt).await.unwrap(), None);
+    // Nodes say so, and nobody holds it against the transaction.
+    let said = rig.account.submitter.send(&attempt).await.unwrap();
+    assert_eq!(said, Some(Broadcast::Expired));
     let next = rig.replaced(&attempt, false).await.unwrap();
     assert_eq!(
         (next.id.clone(), next.resources.clone()),
@@ -277,7 +305,7 @@ async fn a_reorg_below_its_last_height_brings_an_expired_payment_back() {
 }
 
 #[tokio::test]
-async fn a_cancelled_payment_is_lost_once_it_has_expired_for_good() {
+async fn a_cancelled_payment_is_over_once_it_has_expired_for_good() {
     let mut rig = Rig::new("cancelled");
     rig.world.hold(rig.solver(), true);
     let attempt = rig.pays(500).await;
@@ -295,13 +323,13 @@ async fn a_cancelled_payment_is_lost_once_it_has_expired_for_good() {
         rig.pass(1);
     }
     rig.pass(3);
-    assert_eq!(rig.status(&cancelled).await, Status::Lost);
+    assert_eq!(rig.status(&cancelled).await, Status::Expired);
     rig.world.hold(rig.solver(), false);
     rig.world.resend(&rig.solver());
     rig.pass(10);
     assert_eq!(
         (rig.status(&cancelled).await, rig.paid()),
-        (Status::Lost, U256::ZERO)
+        (Status::Expired, U256::ZERO)
     );
 }
 

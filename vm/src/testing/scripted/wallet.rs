@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use crate::{
     Chain, CodecError, Family, ReadError, SpecError,
     trade::{
-        self, Account, Draft, Failover, FeeRate, Fees, Limits, OpenAccount, Providers,
-        ProvidersContext, Revert, Signer, TradingProvider, Trial, Unfit, Work,
+        self, Account, Draft, Failover, Fees, Limits, OpenAccount, Providers, ProvidersContext,
+        Revert, Signer, TradingProvider, Trial, Unfit, Work,
     },
     types::{Address, Amount},
 };
@@ -67,23 +67,22 @@ pub fn providers(
     providers: Vec<TradingProvider>,
 ) -> Result<Option<Providers>, SpecError> {
     let ProvidersContext {
-        family,
-        name,
+        spec,
         number,
         required,
         limits,
     } = context;
     let listed = Listed::read(&limits.unwrap_or_default())?;
-    let failover = Failover::new(&name, required, providers);
+    let failover = Failover::new(spec.id.as_str(), required, providers);
     Ok(failover.map(|failover| {
         let wallet = Arc::new(Wallet {
-            failover,
-            family,
+            failover: failover.clone(),
+            family: spec.family,
             number,
             rent: listed.rent,
         });
         Providers {
-            name,
+            failover,
             limits: listed.limits,
             usual,
             wallet: wallet.clone(),
@@ -113,14 +112,6 @@ struct Wallet {
 
 #[async_trait]
 impl trade::Wallet for Wallet {
-    async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
-        self.failover.balance(owner, currency).await
-    }
-
-    async fn decimals(&self, currency: &Address) -> Result<Option<u8>, ReadError> {
-        self.failover.decimals(currency).await
-    }
-
     async fn admit(&self, draft: &Draft) -> Result<Result<(), Unfit>, ReadError> {
         let work = match Transaction::work(draft) {
             Ok(work) => work,
@@ -151,14 +142,6 @@ impl trade::Wallet for Wallet {
 
 #[async_trait]
 impl Fees for Wallet {
-    async fn rate(&self) -> Result<FeeRate, ReadError> {
-        self.failover.rate().await
-    }
-
-    async fn recent_rate(&self) -> Result<FeeRate, ReadError> {
-        self.failover.recent_rate().await
-    }
-
     async fn besides(&self, _: &Trial<'_>) -> Result<Amount, ReadError> {
         Ok(self.rent)
     }

@@ -12,8 +12,6 @@ use super::{
     transaction::{MOST_BYTES, Transaction},
 };
 
-/// A node's reason to refuse a transaction whose last height has passed.
-pub(super) const EXPIRED: &str = "expired";
 /// Every third height has no block; which one depends on the fork.
 const SKIPPED: u64 = 3;
 
@@ -151,7 +149,7 @@ impl World {
             return Broadcast::Used;
         }
         if state.height >= unsigned.expires {
-            return Broadcast::Rejected(EXPIRED.into());
+            return Broadcast::Expired;
         }
         let (fee, rent) = state.price(transaction);
         let key = (unsigned.payer, B256::ZERO);

@@ -1,33 +1,15 @@
 //! Providers that say what a test tells them to.
 
-use std::{sync::Arc, time::Duration};
-
-use async_trait::async_trait;
-
 use crate::{
-    ReadError,
-    trade::{
-        Accounts, Broadcast, Call, Called, Contracts, CurrencyInfo, DepositTx, Draft, Fate,
-        FeeRate, Revert, ScanError, Scanner, Simulator, TradingProvider, Trial, Writer,
-    },
-    types::{Address, Amount, B256, Block, Bytes, U256},
+    testing::{self, Answers, Script, said},
+    trade::{Call, Draft, Fate, FeeRate, Revert, TradingProvider},
+    types::{Address, Amount, Block, Bytes, U256},
 };
 
-/// What a provider says.
-#[derive(Clone)]
-pub struct Says {
-    pub hangs: bool,
-    pub nonce: (u64, u64),
-    pub rate: FeeRate,
-    pub estimate: Result<u64, Revert>,
-    pub fate: Fate,
-    pub broadcast: Broadcast,
-    pub balance: Amount,
-}
+pub use crate::testing::Says;
 
 pub fn honest() -> Says {
     Says {
-        hangs: false,
         nonce: (7, 7),
         rate: FeeRate {
             base: 30,
@@ -35,113 +17,14 @@ pub fn honest() -> Says {
         },
         estimate: Ok(50_000),
         fate: Fate::Waiting,
-        broadcast: Broadcast::Accepted,
         balance: Amount::from(9),
-    }
-}
-
-impl Says {
-    async fn say<T: Send>(&self, what: T) -> Result<T, ReadError> {
-        if self.hangs {
-            tokio::time::sleep(Duration::from_secs(30)).await;
-        }
-        Ok(what)
-    }
-}
-
-#[async_trait]
-impl Writer for Says {
-    async fn rate(&self) -> Result<FeeRate, ReadError> {
-        self.say(self.rate).await
-    }
-
-    async fn broadcast(&self, _: &Bytes) -> Result<Broadcast, ReadError> {
-        self.say(self.broadcast.clone()).await
-    }
-
-    async fn fate(&self, _: &Bytes) -> Result<Fate, ReadError> {
-        self.say(self.fate.clone()).await
-    }
-}
-
-#[async_trait]
-impl Simulator for Says {
-    async fn estimate(&self, _: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
-        self.say(self.estimate.clone()).await
-    }
-
-    async fn simulate(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
-        self.say(self.estimate.clone()).await
-    }
-}
-
-#[async_trait]
-impl Accounts for Says {
-    async fn balance(&self, _: &Address, _: &Address) -> Result<Amount, ReadError> {
-        self.say(self.balance).await
-    }
-
-    async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
-        self.say(None).await
-    }
-}
-
-#[async_trait]
-impl Contracts for Says {
-    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<Amount, ReadError> {
-        self.say(self.balance).await
-    }
-
-    async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
-        self.say(false).await
-    }
-
-    /// What the bytes cost: one for each of the question.
-    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
-        let fee = U256::from(calls[0].data.len());
-        vec![self.say(Ok(fee.to_be_bytes::<32>().into())).await]
-    }
-
-    async fn nonce(&self, _: &Address, waiting: bool) -> Result<u64, ReadError> {
-        let (mined, pending) = self.nonce;
-        self.say(if waiting { pending } else { mined }).await
-    }
-}
-
-#[async_trait]
-impl Scanner for Says {
-    async fn head(&self) -> Result<Block, ReadError> {
-        self.say(block(1)).await
-    }
-
-    async fn block(&self, _: u64) -> Result<Option<Block>, ReadError> {
-        self.say(None).await
-    }
-
-    async fn deposits(
-        &self,
-        _: std::ops::RangeInclusive<u64>,
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        Ok(Vec::new())
-    }
-
-    async fn omitted(
-        &self,
-        _: u64,
-        _: &Block,
-        _: &[DepositTx],
-    ) -> Result<Vec<DepositTx>, ScanError> {
-        Ok(Vec::new())
+        allowance: Amount::from(9),
+        ..Says::default()
     }
 }
 
 pub fn block(fork: u8) -> Block {
-    Block {
-        number: 5,
-        hash: B256::repeat_byte(fork),
-        parent: B256::ZERO,
-        time: 9,
-    }
+    testing::block(1, fork)
 }
 
 pub fn account(byte: u8) -> Address {
@@ -175,17 +58,18 @@ pub fn three(change: impl FnOnce(&mut Says)) -> Vec<Says> {
     vec![odd, honest(), honest()]
 }
 
-pub fn providers(said: Vec<Says>) -> Vec<TradingProvider> {
-    let providers = said.into_iter().map(|says| {
-        let says = Arc::new(says);
-        TradingProvider {
-            scanner: says.clone(),
-            accounts: says.clone(),
-            writer: says.clone(),
-            simulator: Some(says.clone()),
-            contracts: Some(says),
-            inspector: Arc::new(crate::testing::Unseen),
-        }
+/// To each of them a byte of a call costs one.
+pub fn providers(all: Vec<Says>) -> Vec<TradingProvider> {
+    let providers = all.into_iter().map(|one| {
+        let answers = Answers {
+            calls: Some(|_, calls| {
+                let fee = |call: &Call| U256::from(call.data.len()).to_be_bytes::<32>();
+                let fees = calls.iter().map(|call| Ok(Ok(fee(call).into())));
+                said(fees.collect())
+            }),
+            ..Answers::default()
+        };
+        Script::saying(one).answering((), answers).trading()
     });
     providers.collect()
 }

@@ -1,4 +1,4 @@
-//! Asking all providers at once. Knows nothing of what is asked.
+//! Asking providers: one after the other until one answers, or all at once. Knows nothing of what is asked.
 
 use std::{future::Future, time::Duration};
 
@@ -15,34 +15,56 @@ const GRACE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_m
 /// How long a provider may be silent before the next one is asked, too.
 const HEDGE: Duration = Duration::from_millis(400);
 
+/// How long those are waited for that are asked one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// For an answer.
+    pub answer: Duration,
+    /// Before the next one is asked, too.
+    pub silence: Duration,
+}
+
+/// The first answer. They are asked in their order: the next one where one fails or is silent for too long. The last
+/// failure where all fail; `nobody` where there is nobody to ask.
+pub(crate) async fn first<P, T, F: Future<Output = Result<T, ReadError>>>(
+    mut asked: impl ExactSizeIterator<Item = P>,
+    patience: Patience,
+    nobody: ReadError,
+    question: impl Fn(P) -> F,
+) -> Result<T, ReadError> {
+    let mut answers = FuturesUnordered::new();
+    let mut failure = nobody;
+    loop {
+        if let Some(next) = asked.next() {
+            answers.push(timeout(patience.answer, question(next)));
+        } else if answers.is_empty() {
+            return Err(failure);
+        }
+        let wait = match asked.len() {
+            0 => patience.answer,
+            _ => patience.silence,
+        };
+        match timeout(wait, answers.next()).await {
+            Ok(Some(Ok(Ok(answer)))) => return Ok(answer),
+            Ok(Some(Ok(Err(error)))) => failure = error,
+            Ok(Some(Err(_))) => failure = late(),
+            Ok(None) | Err(_) => {}
+        }
+    }
+}
+
 impl Failover {
     /// The first answer of any provider, for what is read again before it is acted on.
     pub async fn first<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
-        let mut providers = self.providers.iter();
-        let mut asked = FuturesUnordered::new();
-        let mut failure = self.short("answer", "no provider");
-        loop {
-            if let Some(provider) = providers.next() {
-                asked.push(timeout(DEADLINE, question(provider.clone())));
-            } else if asked.is_empty() {
-                return Err(failure);
-            }
-            // Silence or a failure brings in the next one.
-            let wait = if providers.len() == 0 {
-                DEADLINE
-            } else {
-                HEDGE
-            };
-            match timeout(wait, asked.next()).await {
-                Ok(Some(Ok(Ok(answer)))) => return Ok(answer),
-                Ok(Some(Ok(Err(error)))) => failure = error,
-                Ok(Some(Err(_))) => failure = late(),
-                Ok(None) | Err(_) => {}
-            }
-        }
+        let patience = Patience {
+            answer: DEADLINE,
+            silence: HEDGE,
+        };
+        let nobody = self.short("answer", "no provider");
+        first(self.providers.iter().cloned(), patience, nobody, question).await
     }
 
     /// The greatest number that a quorum claims at least.

@@ -1,4 +1,4 @@
-//! Which pools there are, as far as it was asked. Pure.
+//! The pools that are known to exist or not to exist, as far as they were asked for. Pure.
 //!
 //! It depends on no amount and on nobody who asks, so what one quote learned holds for all.
 

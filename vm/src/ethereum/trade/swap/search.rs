@@ -1,7 +1,7 @@
 //! The best way through an exchange's pools, in two rounds of questions.
 //!
-//! What a way of two pools gives is what its second gives for what its first gives: of the pools between
-//! two tokens the best one is on the best way, so each pool is asked by itself, and no combination is.
+//! The second pool of a way takes what the first one gives. So the best pool between two tokens is on the
+//! best way, and each pool is asked by itself, without the combinations.
 
 use alloy::primitives::{Address as Token, U256};
 

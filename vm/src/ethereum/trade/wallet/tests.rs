@@ -71,7 +71,7 @@ async fn one_liar_of_three_moves_no_nonce() {
 #[tokio::test]
 async fn a_planned_payment_costs_its_gas_and_its_bytes() {
     let wallet = Arc::new(among(three(|odd| odd.rate.base = 10_000), 2));
-    let providers = facade("chain".into(), wallet);
+    let providers = facade(wallet);
     let fee = providers.fee(&draft()).await.unwrap().unwrap();
     assert_eq!((fee.work, fee.besides), (50_000, Amount::from(100)));
     assert_eq!(fee.total(), Amount::from(50_000 * 32 + 100));

@@ -24,7 +24,8 @@ use super::{
     *,
 };
 use crate::{
-    Address, Amount, Bytes, ReadError,
+    Address, Bytes,
+    testing::{Answers, Script},
     trade::{Call, Called, Contracts, HeadCalls, Revert, SwapAccess, SwapContracts, SwapSpec},
 };
 
@@ -145,37 +146,32 @@ impl Node {
     }
 }
 
-#[async_trait]
-impl Contracts for Node {
-    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<Amount, ReadError> {
-        unreachable!()
+/// What a provider says to several calls at once.
+async fn answer(node: &Script<Arc<Node>>, calls: &[Call]) -> Vec<Called> {
+    node.rounds.fetch_add(1, Relaxed);
+    let now = node.under_way.fetch_add(calls.len(), Relaxed) + calls.len();
+    node.most.fetch_max(now, Relaxed);
+    if node.slow {
+        tokio::time::sleep(Duration::from_millis(900)).await;
     }
+    node.under_way.fetch_sub(calls.len(), Relaxed);
+    let revert = || Revert {
+        reason: String::new(),
+        data: Bytes::new(),
+    };
+    let answers = calls
+        .iter()
+        .map(|call| Ok(node.said(call).ok_or_else(revert)));
+    answers.collect()
+}
 
-    async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
-        unreachable!()
-    }
-
-    async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
-        unreachable!()
-    }
-
-    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
-        self.rounds.fetch_add(1, Relaxed);
-        let now = self.under_way.fetch_add(calls.len(), Relaxed) + calls.len();
-        self.most.fetch_max(now, Relaxed);
-        if self.slow {
-            tokio::time::sleep(Duration::from_millis(900)).await;
-        }
-        self.under_way.fetch_sub(calls.len(), Relaxed);
-        let revert = || Revert {
-            reason: String::new(),
-            data: Bytes::new(),
-        };
-        let answers = calls
-            .iter()
-            .map(|call| Ok(self.said(call).ok_or_else(revert)));
-        answers.collect()
-    }
+/// A provider over `node`.
+fn provider(node: &Arc<Node>) -> Arc<dyn Contracts> {
+    let answers = Answers {
+        calls: Some(|own, calls| Box::pin(answer(own, calls))),
+        ..Answers::default()
+    };
+    Script::at(1).answering(node.clone(), answers)
 }
 
 fn address(token: Token) -> Address {
@@ -206,7 +202,7 @@ fn over(nodes: &[Arc<Node>]) -> UniswapV3 {
     let access = SwapAccess {
         head_calls: HeadCalls {
             family: &crate::ethereum::FAMILY,
-            contracts: nodes.iter().map(|node| node.clone() as _).collect(),
+            contracts: nodes.iter().map(provider).collect(),
         },
         keyed: || KEYED.try_with(|keyed| *keyed).unwrap_or_default(),
     };
