@@ -17,7 +17,7 @@ use vm::{
     trade::TradingProvider,
 };
 
-use self::providers::{Source, World, endpoints, for_strangers, required};
+use self::providers::{Source, World, endpoints, for_strangers, named, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
 
 pub use self::opened::{Closed, Loaded, Opened};
@@ -283,12 +283,6 @@ fn resolve(entry: &mut Map<String, Value>, variables: &Variables) {
     }
 }
 
-/// The providers that the operator named for a chain.
-fn named<'a>(entry: &'a ChainEntry, source: &Source, world: &World<'a>) -> Option<&'a str> {
-    let own = || world.config.variables.get(&source.name);
-    entry.http_rpc_url.as_deref().or_else(own)
-}
-
 /// `Err`: a mistake of the operator's. `Ok(Err)`: the chain is listed but cannot be read.
 fn open(
     entry: &ChainEntry,
@@ -309,8 +303,8 @@ fn open(
         let name = family.name;
         return unreadable(format!("this version does not read {name} chains"));
     };
-    let named = named(entry, source, world);
-    let urls = match urls(entry, named, source, config) {
+    let named = named(entry, source, world, &spec)?;
+    let urls = match urls(entry, named.as_deref(), source, config) {
         Ok(urls) => urls,
         Err(nobody) => return Ok(Err(nobody)),
     };

@@ -351,7 +351,7 @@ fn reachable(loaded: &Loaded, foundation: Result<(), Closed>) -> (String, Reacha
     (
         loaded.id.clone(),
         Reachable {
-            family: vm::family(&loaded.vm_type),
+            family: loaded.family(),
             chain,
         },
     )

@@ -172,6 +172,15 @@ const PURE: &[&str] = &[
     "vm/src/ethereum/trade/inspect/",
     "vm/src/bitcoin/decode",
     "vm/src/bitcoin/payer.rs",
+    "vm/src/bitcoin/raw.rs",
+    "vm/src/bitcoin/spend",
+    "vm/src/solana/decode.rs",
+    "vm/src/solana/deposit.rs",
+    "vm/src/solana/executed.rs",
+    "vm/src/solana/payment.rs",
+    "vm/src/solana/programs.rs",
+    "vm/src/solana/raw.rs",
+    "vm/src/solana/transfer.rs",
 ];
 
 /// The stages of a quote, first to last, with their files. A file uses only files of its own stage and of those before.

@@ -48,6 +48,11 @@ impl Found {
         }
     }
 
+    /// Whether nobody knows the transaction.
+    pub fn is_missing(&self) -> bool {
+        matches!(&**self.found, Transaction::Missing)
+    }
+
     /// The number of events to judge.
     pub fn events(&self) -> usize {
         match &**self.found {

@@ -1,6 +1,7 @@
 //! Withdrawals from a depository, and the hub's balance for them (guide: protocol 8.5). Pure: no I/O, no clock.
 
 use alloy::primitives::keccak256;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use vm::{
     Address, Amount, B256, Bytes, ChainId, ChainSpec, CodecError, EvmAddress, Family, Receipt,
@@ -151,6 +152,10 @@ impl Owned {
 pub struct Withdrawal {
     pub id: B256,
     pub amount: Amount,
+    /// What the allocator records of it.
+    pub payload: Bytes,
+    /// The id by which a transaction of the depository names it; `None` where its transactions name none.
+    pub named: Option<B256>,
 }
 
 /// Parses an encoded withdrawal. Refuses one that is not of `owned`, and one whose execution would not prove its
@@ -180,12 +185,31 @@ pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdraw
     let id = info.id.map_err(unreadable)?;
     let id = id.to_lowercase().parse();
     let id = id.map_err(|_| malformed("body/withdrawal", "its id is not 32 bytes"))?;
-    Ok(Withdrawal { id, amount })
+    let Some(spending) = info.spending else {
+        return Ok(Withdrawal {
+            id,
+            amount,
+            payload: encoded.clone(),
+            named: Some(id),
+        });
+    };
+    same(Ok(spending.payer), &owned.depository, "depository")?;
+    Ok(Withdrawal {
+        id,
+        amount,
+        payload: spending.payload,
+        named: None,
+    })
 }
 
 /// The id under which the allocator records the withdrawal of `amount` for `owned`: the hash of its payload
-/// parameters (guide: protocol 8.2). The spender is the owner's hub account.
-pub fn payload_id(spec: &ChainSpec, owned: &Owned, amount: Amount) -> Result<B256, Refusal> {
+/// parameters (guide: protocol 8.2). The spender is the owner's hub account. `additional` is by family name.
+pub fn payload_id(
+    spec: &ChainSpec,
+    owned: &Owned,
+    amount: Amount,
+    additional: Option<&Map<String, Value>>,
+) -> Result<B256, Refusal> {
     let codec = spec
         .family
         .withdrawals
@@ -198,7 +222,7 @@ pub fn payload_id(spec: &ChainSpec, owned: &Owned, amount: Amount) -> Result<B25
         spender: format!("{:#x}", owned.owner),
         recipient: owned.recipient.text().to_owned(),
         nonce: owned.nonce.to_string(),
-        additional_data: None,
+        additional_data: additional.cloned(),
     };
     let params = codec.normalize_payload(&request);
     let message = params.and_then(|params| params.message());
@@ -206,25 +230,24 @@ pub fn payload_id(spec: &ChainSpec, owned: &Owned, amount: Amount) -> Result<B25
     Ok(message.payload_id())
 }
 
-/// Refuses an encoded withdrawal that differs from the allocator's `recorded` one: a caller could claim that an
-/// invented one expired, and get its money back.
-pub fn check_recorded(encoded: &Bytes, recorded: &Bytes) -> Result<(), Refusal> {
-    (encoded == recorded)
+/// Refuses a withdrawal that differs from the allocator's `recorded` one: a caller could claim that an invented one
+/// expired, and get its money back.
+pub fn check_recorded(withdrawal: &Withdrawal, recorded: &Bytes) -> Result<(), Refusal> {
+    (withdrawal.payload == *recorded)
         .then_some(())
         .ok_or(Refusal::OtherWithdrawal)
 }
 
-/// Refuses a transaction that does not show the execution of withdrawal `id` by `depository`.
+/// Refuses a transaction in which `depository` executed nothing, or another withdrawal than the one of the id `named`.
 pub fn check_shown(
     receipt: &Receipt,
     transaction: &TxRef,
     depository: &Address,
-    id: B256,
+    named: Option<B256>,
 ) -> Result<(), Refusal> {
-    let shown = receipt
-        .executions
-        .iter()
-        .any(|execution| execution.id == id && execution.depository == *depository);
+    let shown = receipt.executions.iter().any(|execution| {
+        named.is_none_or(|id| execution.id == id) && execution.depository == *depository
+    });
     shown
         .then_some(())
         .ok_or_else(|| Refusal::NotExecutedHere(transaction.text.as_ref().into()))
@@ -239,8 +262,130 @@ pub fn depository(spec: &ChainSpec) -> Result<&Address, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use serde_json::json;
+    use vm::{Execution, Spending, WithdrawalCodec, WithdrawalInfo};
+
     use super::*;
     use crate::attest::fixtures;
+
+    /// Withdrawals that are transactions of the account which their encoding names.
+    struct Spends;
+
+    impl WithdrawalCodec for Spends {
+        fn encode(&self, _: &Value) -> Result<Vec<u8>, CodecError> {
+            Err(CodecError("not encoded here".into()))
+        }
+
+        fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
+            Ok(json!(String::from_utf8_lossy(encoded)))
+        }
+
+        fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
+            WithdrawalInfo {
+                id: Ok(B256::repeat_byte(9).to_string()),
+                currency: Ok(fixtures::NATIVE.into()),
+                amount: Ok("500".into()),
+                recipient: Ok(fixtures::RECIPIENT.into()),
+                sole: Ok(()),
+                spending: Some(Spending {
+                    payer: withdrawal.as_str().unwrap().into(),
+                    payload: Bytes::from_static(b"recorded"),
+                }),
+            }
+        }
+
+        fn normalize_payload(
+            &self,
+            request: &PayloadRequest,
+        ) -> Result<vm::protocol::request::PayloadParams, CodecError> {
+            let told = request.additional_data.clone();
+            Err(CodecError(format!("told {told:?}")))
+        }
+
+        fn request_data(
+            &self,
+            _: &vm::protocol::request::WithdrawCall,
+        ) -> Result<Vec<u8>, CodecError> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn spending() -> ChainSpec {
+        static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
+            withdrawals: Some(&Spends),
+            ..*fixtures::families("ethereum").unwrap()
+        });
+        ChainSpec {
+            family: &FAMILY,
+            ..fixtures::spec("ethereum")
+        }
+    }
+
+    fn owned(spec: &ChainSpec) -> Owned {
+        let request = AddressRequest {
+            path: "",
+            settlement: "relay",
+            currency: fixtures::NATIVE,
+            withdrawer: fixtures::DEPOSITOR,
+            withdrawer_chain: "ethereum",
+            recipient: fixtures::RECIPIENT,
+            nonce: "9",
+        };
+        Owned::new(spec, &request, &fixtures::families).unwrap()
+    }
+
+    #[test]
+    fn withdrawal_that_spends_is_its_depositorys_and_what_the_allocator_recorded() {
+        let spec = spending();
+        let owned = owned(&spec);
+        let encoded = |payer: &str| Bytes::copy_from_slice(payer.as_bytes());
+        let own = encoded(owned.depository.text());
+        let withdrawal = read(&spec, &own, &owned).unwrap();
+        assert_eq!(withdrawal.named, None);
+        assert_eq!(
+            check_recorded(&withdrawal, &Bytes::from_static(b"recorded")),
+            Ok(())
+        );
+        let other = check_recorded(&withdrawal, &own);
+        assert_eq!(other, Err(Refusal::OtherWithdrawal));
+        let foreign = read(&spec, &encoded(fixtures::RECIPIENT), &owned).unwrap_err();
+        let mismatch = Refusal::WithdrawalMismatch {
+            field: "depository",
+        };
+        assert_eq!(foreign, mismatch);
+        let told = Map::from_iter([("family".to_owned(), json!("seven"))]);
+        let refused = payload_id(&spec, &owned, U256::from(500), Some(&told));
+        assert!(refused.unwrap_err().to_string().contains("seven"));
+    }
+
+    #[test]
+    fn transaction_of_the_depository_shows_a_withdrawal_that_has_no_name_there() {
+        let depository = fixtures::spec("ethereum").depository.unwrap();
+        let (id, other) = (B256::repeat_byte(1), B256::repeat_byte(2));
+        let tx = fixtures::tx(3);
+        let shown = |by: Option<&Address>, named| {
+            let mut read = fixtures::Read::new("ethereum", 3);
+            let executed = by.cloned().map(|depository| Execution { depository, id });
+            read.receipt().executions.extend(executed);
+            check_shown(read.receipt(), &tx, &depository, named).is_ok()
+        };
+        let stranger = fixtures::families("ethereum")
+            .unwrap()
+            .address(fixtures::RECIPIENT)
+            .unwrap();
+        let table = [
+            (Some(&depository), None, true),
+            (Some(&depository), Some(id), true),
+            (Some(&depository), Some(other), false),
+            (Some(&stranger), None, false),
+            (None, None, false),
+        ];
+        for (by, named, wanted) in table {
+            assert_eq!(shown(by, named), wanted, "{by:?} {named:?}");
+        }
+    }
 
     /// The request that the reference recorded, and the id under which its allocator had a payload.
     #[test]
@@ -258,9 +403,9 @@ mod tests {
             nonce: "0xd6c146a2be83ca2a8e19e7f8bc3e8217ecedabce9b8b62313e6035ab4b3ad55f",
         };
         let owned = Owned::new(&spec, &request, &fixtures::families).unwrap();
-        let id = payload_id(&spec, &owned, U256::from(100)).unwrap();
+        let id = payload_id(&spec, &owned, U256::from(100), None).unwrap();
         let recorded = "0x30b8ddf89f6dc78320deac8183f274b0e82adc60e1dbe66ea76d7a4c2b0b7217";
         assert_eq!(id.to_string(), recorded);
-        assert_ne!(payload_id(&spec, &owned, U256::from(101)), Ok(id));
+        assert_ne!(payload_id(&spec, &owned, U256::from(101), None), Ok(id));
     }
 }

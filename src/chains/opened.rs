@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{Chain, FillRouters, quorum::Quorum, trade::TradingProvider};
+use vm::{Chain, Family, FillRouters, quorum::Quorum, trade::TradingProvider};
 
 /// One configured chain.
 pub struct Loaded {
@@ -19,6 +19,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The chain's family, on the network that the entry names if it can be read; `None` for one that this build does
+    /// not have.
+    pub fn family(&self) -> Option<&'static Family> {
+        let opened = self.chain.as_ref().ok();
+        let read = opened.map(|opened| opened.chain.spec.family);
+        read.or_else(|| vm::family(&self.vm_type))
+    }
+
     /// The chain, or why nothing is attested about it.
     pub fn attested(&self) -> Result<&Opened, Closed> {
         if !self.served {

@@ -5,8 +5,9 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use serde_json::Value;
+use url::Url;
 use vm::{
-    Endpoint,
+    ChainEntry, ChainSpec, Endpoint,
     http::Allows,
     protocol::limits::{PROVIDER_ANSWER, STRANGERS_ANSWER},
 };
@@ -65,6 +66,23 @@ impl Source {
     }
 }
 
+/// The providers that the operator named for a chain, those that its entry names besides last.
+pub fn named(
+    entry: &ChainEntry,
+    source: &Source,
+    world: &World<'_>,
+    spec: &ChainSpec,
+) -> Result<Option<String>, String> {
+    let own = || world.config.variables.get(&source.name);
+    let listed = entry.http_rpc_url.as_deref().or_else(own);
+    let further = spec
+        .further_providers()
+        .map_err(|error| error.to_string())?;
+    let further = further.iter().map(Url::as_str);
+    let all: Vec<&str> = listed.into_iter().chain(further).collect();
+    Ok((!all.is_empty()).then(|| all.join(",")))
+}
+
 /// The variable of a chain: its id in upper case, characters outside A–Z, 0–9 as `_`.
 pub fn variable(id: &str, suffix: &str) -> String {
     let stem: String = id
@@ -91,7 +109,7 @@ pub fn endpoints(urls: &str, world: &World<'_>) -> Result<Vec<Endpoint>, String>
     {
         // The text may hold credentials: the mistake does not repeat it.
         let at = endpoints.len() + 1;
-        let url: url::Url = text
+        let url: Url = text
             .parse()
             .map_err(|_| format!("provider {at} is no URL"))?;
         if !matches!(url.scheme(), "http" | "https") {

@@ -133,7 +133,8 @@ fn what_is_served_is_what_chains_names_or_has_a_named_provider() {
         ["ethereum", "zora"]
     );
     // Nobody waits for what this version cannot read.
-    assert_eq!(served(&[("SOLANA_RPC_URL", TWO)]), Vec::<String>::new());
+    assert_eq!(served(&[("TON_RPC_URL", TWO)]), Vec::<String>::new());
+    assert_eq!(served(&[("SOLANA_RPC_URL", TWO)]), ["solana"]);
     let unknown = load(&[("CHAINS", "base,bse")]).err().unwrap();
     assert!(
         unknown.to_string().contains("CHAINS: bse is not"),
@@ -280,6 +281,38 @@ fn bitcoin_in_production_is_known_by_its_first_block() {
     assert_eq!(genesis("mainnets.prod", "bitcoin", own), testnet);
     assert_eq!(genesis("testnets.prod", "bitcoin-testnet", ""), None);
     assert_eq!(genesis("test", "bitcoin", ""), None);
+}
+
+/// The index that an entry names is a provider like the others: it counts, and must be another machine.
+#[test]
+fn an_index_that_the_entry_names_votes_beside_the_nodes() {
+    let index = (
+        "BITCOIN_ESPLORA_COMPATIBLE_API_URL",
+        "https://index.example/api",
+    );
+    let node = ("BITCOIN_RPC_URL", "https://a.example");
+    let both = load(&[node, index]).unwrap();
+    let bitcoin = opened(&both, "bitcoin");
+    assert_eq!((bitcoin.providers, bitcoin.required), (2, 2));
+    assert!(bitcoin.named && bitcoin.few.is_none() && bitcoin.chain.state.is_some());
+    let alone = load(&[index]).unwrap();
+    let bitcoin = opened(&alone, "bitcoin");
+    assert_eq!((bitcoin.providers, bitcoin.named), (1, true));
+    assert!(bitcoin.few.is_some());
+    let without = load(&[node, ("BITCOIN_ESPLORA_COMPATIBLE_API_URL", "")]).unwrap();
+    assert_eq!(opened(&without, "bitcoin").providers, 1);
+    for wrong in ["https://a.example/api", "ftp://s3cret.example", "s3cret"] {
+        let set = [node, ("BITCOIN_ESPLORA_COMPATIBLE_API_URL", wrong)];
+        let mistakes = load(&set).err().unwrap().to_string();
+        assert!(
+            mistakes.contains("bitcoin") && !mistakes.contains("s3cret"),
+            "{mistakes}"
+        );
+    }
+    let half = [node, index, ("BITCOIN_BLOCKSTREAM_CLIENT_ID", "s3cret")];
+    let mistakes = load(&half).err().unwrap().to_string();
+    assert!(mistakes.contains("blockstreamClientSecret"), "{mistakes}");
+    assert!(!mistakes.contains("s3cret"), "{mistakes}");
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
     let text = std::fs::read_to_string(path)
         .map_err(|error| mistakes.add("MARKET_FILE", format!("{}: {error}", path.display())))
         .ok()?;
-    let family = |name: &str| vm::family(&chains.get(name)?.vm_type);
+    let family = |name: &str| chains.get(name)?.family();
     let market = Market::parse(&text, family)
         .map_err(|error| mistakes.add("MARKET_FILE", error.to_string()))
         .ok()?;

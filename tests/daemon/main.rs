@@ -34,6 +34,7 @@ mod scripts;
 mod sdk;
 mod settlement;
 mod settler;
+mod solana;
 mod start;
 mod store;
 mod swaps;

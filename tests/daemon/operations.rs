@@ -66,13 +66,7 @@ async fn every_refusal_tells_whether_to_come_again() {
             false,
         ),
         ("k", json!({"chainId": "base"}), 400, "MISSING_FIELD", false),
-        (
-            "k",
-            deposit("solana", NOBODY),
-            503,
-            "CHAIN_UNAVAILABLE",
-            true,
-        ),
+        ("k", deposit("ton", NOBODY), 503, "CHAIN_UNAVAILABLE", true),
         ("x", deposit("base", NOBODY), 401, "", false),
     ] {
         let answer = daemon.post(DEPOSITS, key, &body).await;

@@ -123,17 +123,28 @@ const BITCOIN: &[Deviation] = &[
         "TRANSACTION_MISSING",
         "a memory pool is no fact of the chain",
     ),
+];
+
+/// The same of the Solana node.
+const SOLANA: &[Deviation] = &[
     (
-        "fill btc_ok",
-        503,
-        "CHAIN_UNAVAILABLE",
-        "its deposit is on Solana; see `bitcoin_fills`",
+        "deposit sol_failed",
+        400,
+        "TRANSACTION_REVERTED",
+        "our words",
     ),
     (
-        "fill btc_noref",
-        503,
-        "CHAIN_UNAVAILABLE",
-        "its deposit is on Solana; see `bitcoin_fills`",
+        "deposit sol_fillNoMemo",
+        200,
+        "",
+        "an instruction that is none deposits nothing",
+    ),
+    ("fill sol_late", 400, "AFTER_DEADLINE", "our words"),
+    (
+        "fill sol_calls",
+        400,
+        "CALLS_UNSUPPORTED",
+        "bad input is no fault of ours",
     ),
 ];
 
@@ -151,6 +162,21 @@ async fn one_journal_ends_a_deposit_once_and_changes_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_bitcoin_requests_get_their_recorded_answers() {
     replay("recorded/bitcoin.json", BITCOIN, Journal::Same).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_solana_requests_get_their_recorded_answers() {
+    replay("recorded/solana.json", SOLANA, Journal::Same).await;
+}
+
+/// The same where the index is asked, too, and both must agree.
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_bitcoin_requests_are_answered_alike_beside_an_index() {
+    let index = world::world().await;
+    let url = format!("http://{}/esplora", index.address);
+    let more = [("BITCOIN_ESPLORA_COMPATIBLE_API_URL", url.as_str())];
+    let world = "recorded/bitcoin.json";
+    replay_with(world, BITCOIN, Journal::Same, &more).await;
 }
 
 /// What the recorded key forces is refused where another one is named.
@@ -189,12 +215,23 @@ enum Journal {
 }
 
 async fn replay(transcript: &str, deviations: &[Deviation], journal: Journal) {
+    replay_with(transcript, deviations, journal, &[]).await;
+}
+
+async fn replay_with(
+    transcript: &str,
+    deviations: &[Deviation],
+    journal: Journal,
+    more: &[(&str, &str)],
+) {
     let (world, peers) = (world::world().await, Peers::start().await);
     let setup = daemon()
         .recorded(&world)
         .with("API_KEYS", "apikey1:int1;clientkey:client")
         .with("FORCE_API_KEYS", "int1;client")
         .with("PEERS", format!("{}|peerkey", peers.url("ok")));
+    let more = more.iter();
+    let setup = more.fold(setup, |setup, (name, value)| setup.with(name, *value));
     let mut wrong = Vec::new();
     let mut unused: Vec<&str> = deviations.iter().map(|row| row.0).collect();
     let mut daemon = setup.start().await;

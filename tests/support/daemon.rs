@@ -76,6 +76,7 @@ impl Setup {
             .with("BASE_RPC_URL", rpc("base"))
             .with("RELAY_RPC_URL", rpc("relay"))
             .with("BITCOIN_RPC_URL", rpc("bitcoin"))
+            .with("SOLANA_RPC_URL", rpc("solana"))
     }
 
     /// Over real chains.

@@ -7,6 +7,7 @@ pub mod daemon;
 pub mod http;
 pub mod peer;
 pub mod request;
+pub mod solana;
 pub mod world;
 
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! The recorded EVM chain behind JSON-RPC, as `vm/fixtures/recorded/evm.json` holds it. Every path
-//! leads to the same chain, except `/bitcoin`. No chain logic beyond looking things up.
+//! leads to the same chain, except `/bitcoin` and `/solana`. No chain logic beyond looking things up.
 
 use std::{
     collections::HashMap,
@@ -14,9 +14,18 @@ use super::http::{self, Server};
 /// Starts the world; it ends with the returned server.
 pub async fn world() -> Server {
     http::serve(|asked| async move {
+        if let Some(path) = asked.target.strip_prefix("/esplora/") {
+            let found = super::bitcoin::index(path);
+            let status = match found {
+                Some(_) => StatusCode::OK,
+                None => StatusCode::NOT_FOUND,
+            };
+            return Some(http::json(status, found.unwrap_or_default().into_bytes()));
+        }
         let question: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
         let one = |question: &Value| match asked.target.as_str() {
             "/bitcoin" => super::bitcoin::answer(question),
+            "/solana" => super::solana::answer(question),
             _ => chain().answer(question),
         };
         let answer = match question.as_array() {

@@ -16,7 +16,7 @@ use crate::{
         self,
         request::{PayloadParams, PayloadRequest, WithdrawCall},
     },
-    spec::FinalityDefaults,
+    spec::{EntryRules, FinalityDefaults},
     trade::{
         ApprovalSteps, Landing, OpenProviders, OpenSwaps, OpenTrading, ReadLimits, Scheme,
         StepBuilder,
@@ -38,10 +38,15 @@ pub struct Family {
     pub tx_prefix: &'static str,
     /// What callers say besides an id so that a transaction is found, under the family's name.
     pub hints: Hints,
+    /// Whether a question for the deposits of a transaction that nobody knows is answered with none, as the protocol has
+    /// it for some families; else it is refused.
+    pub unknown_is_empty: bool,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
     pub orders: Option<&'static dyn OrderCodec>,
     pub finality: FinalityDefaults,
+    /// What it reads in a chain's entry besides the fields of all families.
+    pub entry: Option<EntryRules>,
     /// Opens one provider. No network traffic happens before the first read.
     pub open: Option<OpenProvider>,
     /// Opens one provider for trading, likewise.
@@ -236,6 +241,17 @@ pub struct WithdrawalInfo {
     pub recipient: Result<String, CodecError>,
     /// `Err` unless its execution proves that this payment was made, and nothing else.
     pub sole: Result<(), CodecError>,
+    /// `None` where the depository is a contract that is called.
+    pub spending: Option<Spending>,
+}
+
+/// What a withdrawal says besides that is a transaction of the depository's own account. No transaction names its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spending {
+    /// The account that pays.
+    pub payer: String,
+    /// What the allocator records of it. Elsewhere that is the encoded withdrawal.
+    pub payload: Bytes,
 }
 
 impl WithdrawalInfo {
@@ -248,6 +264,7 @@ impl WithdrawalInfo {
             amount: refused(),
             recipient: refused(),
             sole: Err(error.clone()),
+            spending: None,
         }
     }
 }

@@ -30,6 +30,17 @@ impl Finality {
         deep && old && tagged
     }
 
+    /// Where to look next for a final block when `block` is deep enough below `head` but not yet old enough: as much
+    /// deeper as its age falls short, and at least half as deep again; `None` below the first block. Everybody who sees
+    /// this chain looks at the same heights.
+    pub fn older(&self, head: &Block, block: &Block) -> Option<u64> {
+        let depth = head.number.saturating_sub(block.number);
+        let age = head.time.saturating_sub(block.time).max(1);
+        let wanted = depth.saturating_mul(self.seconds).div_ceil(age);
+        let next = wanted.max(depth.saturating_add(depth / 2 + 1));
+        (block.number > 0).then(|| head.number.saturating_sub(next))
+    }
+
     /// Seconds after which a block is usually final on a chain with so many seconds between blocks.
     pub fn usual(&self, block_seconds: u64) -> u64 {
         let depth = self.blocks.saturating_add(1).saturating_mul(block_seconds);

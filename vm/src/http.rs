@@ -1,4 +1,4 @@
-//! One POST per round trip to a provider, for every family that speaks HTTP.
+//! One question per round trip to a provider, for every family that speaks HTTP.
 //!
 //! A node is not trusted to behave: answers are capped in size and time, never decompressed, and
 //! redirects are not followed. The URL may hold credentials and stays out of every error.
@@ -13,8 +13,8 @@ use std::{
 };
 
 use reqwest::{
-    StatusCode,
-    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+    RequestBuilder, StatusCode,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect::Policy,
 };
 use tokio::{
@@ -34,7 +34,7 @@ pub const SPENT: &str = "too many questions, try again";
 /// Counts calls before they are sent; false: not now.
 pub type Allows = Arc<dyn Fn(u32) -> bool + Send + Sync>;
 
-/// Posts requests to one provider, within its limits of size, time and number. Cheap to clone; clones share their connections.
+/// Sends requests to one provider, within its limits of size, time and number. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Channel(Arc<Inner>);
 
@@ -143,6 +143,29 @@ impl Channel {
 
     /// Posts a JSON body and gives the answer's, within the endpoint's timeout.
     pub async fn post(&self, body: Vec<u8>) -> Result<Body, PostError> {
+        self.post_as(HeaderValue::from_static("application/json"), body)
+            .await
+    }
+
+    /// Posts a body of another kind, likewise.
+    pub async fn post_as(&self, kind: HeaderValue, body: Vec<u8>) -> Result<Body, PostError> {
+        let request = self.0.client.post(self.0.url.clone());
+        self.send(request.header(CONTENT_TYPE, kind).body(body))
+            .await
+    }
+
+    /// Gets what stands at `path` below the endpoint's URL, likewise. `path` has no slash at its ends.
+    pub async fn get(&self, path: &str, headers: HeaderMap) -> Result<Body, PostError> {
+        let mut url = self.0.url.clone();
+        let no_path = |()| PostError::Failed("no path below this URL".into());
+        url.path_segments_mut()
+            .map_err(no_path)?
+            .pop_if_empty()
+            .extend(path.split('/'));
+        self.send(self.0.client.get(url).headers(headers)).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Body, PostError> {
         let deadline = Instant::now() + self.0.timeout;
         let permit = timeout_at(deadline, self.0.permits.acquire()).await;
         let in_time = Instant::now() < deadline;
@@ -152,18 +175,21 @@ impl Channel {
         let meters = self.0.meters();
         meters.requests.increment(1);
         let started = Instant::now();
-        let answer = self.0.exchange(body, deadline).await;
+        let answer = self.0.exchange(request, deadline).await;
         meters.seconds.record(started.elapsed());
         answer
     }
 }
 
 impl Inner {
-    async fn exchange(&self, body: Vec<u8>, deadline: Instant) -> Result<Body, PostError> {
+    async fn exchange(
+        &self,
+        request: RequestBuilder,
+        deadline: Instant,
+    ) -> Result<Body, PostError> {
         let left = deadline.saturating_duration_since(Instant::now());
-        let request = self.client.post(self.url.clone()).timeout(left);
-        let request = request.header(CONTENT_TYPE, "application/json").body(body);
-        let mut response = request.send().await.map_err(|error| failed(&error))?;
+        let response = request.timeout(left).send().await;
+        let mut response = response.map_err(|error| failed(&error))?;
         let status = response.status();
         let encoding = response.headers().get(CONTENT_ENCODING);
         if encoding.is_some_and(|encoding| encoding != "identity") {

@@ -47,7 +47,7 @@ pub use family::*;
 pub use finality::{Finality, FinalityTag};
 pub use oracle::*;
 pub use seen::{Seen, Unusable};
-pub use spec::{ChainEntry, FinalityDefaults};
+pub use spec::{ChainEntry, EntryRules, FinalityDefaults};
 pub use types::*;
 
 /// Every family of this build.

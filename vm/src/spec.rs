@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use url::Url;
 
 use crate::{
     Address, ChainId, ChainSpec, Family, FillRouters, Finality, FinalityTag, SpecError, U256,
@@ -45,12 +46,44 @@ pub struct FinalityDefaults {
     pub has_tags: bool,
 }
 
+/// Reads something in the `additionalData` of a chain's entry.
+type EntryReader<T> = fn(&Map<String, Value>) -> Result<T, SpecError>;
+
+/// What a family reads in the `additionalData` of a chain's entry before anything is opened.
+#[derive(Clone, Copy)]
+pub struct EntryRules {
+    /// The family as it is on the network that the entry names: of the same name, with addresses of its own.
+    pub network: EntryReader<&'static Family>,
+    /// The providers that the entry names besides its `httpRpcUrl`: they vote like those.
+    pub providers: EntryReader<Vec<Url>>,
+}
+
+impl ChainSpec {
+    /// The providers that the chain's entry names besides its `httpRpcUrl`.
+    pub fn further_providers(&self) -> Result<Vec<Url>, SpecError> {
+        let rules = self.family.entry;
+        rules.map_or(Ok(Vec::new()), |rules| (rules.providers)(&self.additional))
+    }
+}
+
 /// What the public chain of an id is known by: the id, a field of `additionalData`, its value.
-const PUBLIC: &[(&str, &str, &str)] = &[(
-    "bitcoin",
-    "genesisHash",
-    "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
-)];
+const PUBLIC: &[(&str, &str, &str)] = &[
+    (
+        "bitcoin",
+        "genesisHash",
+        "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
+    ),
+    (
+        "solana",
+        "genesisHash",
+        "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d",
+    ),
+    (
+        "eclipse",
+        "genesisHash",
+        "EAQLJCV2mh23BsK2P9oYpV5CHVLDNHTxYss3URrNmg3s",
+    ),
+];
 
 impl ChainEntry {
     /// The entry as production reads it: its id means the public chain of that name, also where it
@@ -67,8 +100,13 @@ impl ChainEntry {
         self
     }
 
-    /// The spec of this entry in `family`; `strict` demands the `finalized` tag on top.
+    /// The spec of this entry in `family`, as it is on the network that the entry names; `strict` demands the
+    /// `finalized` tag on top.
     pub fn spec(&self, family: &'static Family, strict: bool) -> Result<Arc<ChainSpec>, SpecError> {
+        let family = match family.entry {
+            Some(rules) => (rules.network)(&self.additional_data)?,
+            None => family,
+        };
         let hub_chain_id = self.hub_chain_id.as_deref().unwrap_or_default();
         let hub_chain_id = U256::from_str_radix(hub_chain_id, 10)
             .ok()

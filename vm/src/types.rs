@@ -186,8 +186,8 @@ pub struct Deposit {
     /// The order id that the deposit names: `0x` and 64 hex digits, spelled as on the chain;
     /// 64 zeros when it names none.
     pub id: Arc<str>,
-    /// The id stands only in calldata that another than the payer sent, who may have put any id there:
-    /// no order is funded by it.
+    /// Another than the payer may have put the id there (it stands only in calldata that another sent, or the payer's
+    /// signature left a place for it): no order is funded by it.
     pub named_by_other: bool,
 }
 
@@ -199,7 +199,7 @@ pub enum PaymentKind {
     /// A router said so in an event; the emitter counts only if the order names it.
     Router(Address),
     /// The currency's own record (Transfer event, output, balance change) of what the sender of the
-    /// transaction gave, or of what can have been given by nobody else.
+    /// transaction gave, or those who signed it as a whole: of what can have been given by nobody else.
     Transfer,
     /// The currency's own record of what this account gave; it counts only if the order names it.
     TransferBy(Address),

@@ -1,6 +1,7 @@
 //! `POST /attestations/depository-withdrawals/v1`.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{
@@ -22,7 +23,13 @@ pub struct Ask {
     /// The family's encoding of the withdrawal, `0x` hex.
     pub withdrawal: Text,
     pub withdrawal_address_request: AddressRequest,
-    /// The transaction that executed it.
+    /// What the allocator was told besides, under the name of the chain's family: of chains whose
+    /// withdrawals spend outputs, `allocatorUtxos` and `feeRate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub additional_data: Option<Map<String, Value>>,
+    /// The transaction that executed it. Of chains whose withdrawals spend outputs, the transaction that
+    /// spent them, whichever it is: without it providers may be unable to tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transaction_id: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,6 +93,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             recipient: of.recipient.0.clone(),
             nonce: of.withdrawal_nonce.0.clone(),
         },
+        additional: ask.additional_data.clone(),
         hints: None,
     };
     let question = question(&request, ask.request_peer_signatures);

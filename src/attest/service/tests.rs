@@ -893,7 +893,7 @@ fn payload_id(claim: &WithdrawalClaim) -> B256 {
     let spec = fixtures::spec("ethereum");
     let owned =
         crate::attest::withdrawal::Owned::new(&spec, &request, &fixtures::families).unwrap();
-    crate::attest::withdrawal::payload_id(&spec, &owned, U256::from(500)).unwrap()
+    crate::attest::withdrawal::payload_id(&spec, &owned, U256::from(500), None).unwrap()
 }
 
 fn withdrawal_claim() -> WithdrawalClaim {
@@ -909,6 +909,7 @@ fn withdrawal_claim() -> WithdrawalClaim {
             recipient: RECIPIENT.into(),
             nonce: "9".into(),
         },
+        additional: None,
         hints: None,
     }
 }

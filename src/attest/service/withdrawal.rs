@@ -1,6 +1,6 @@
 //! Withdrawals: the hub's balance for them, and how they ended (guide: protocol 8.5).
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use vm::{
     B256, Block, Bytes, Chain, ChainId, EvmAddress, Head, ReadError, Seen, StateReader,
     Transaction, TxRef, WithdrawalStatus,
@@ -35,6 +35,8 @@ pub struct WithdrawalClaim {
     pub withdrawal: String,
     pub transaction: Option<String>,
     pub address: AddressClaim,
+    /// What the allocator was told besides, by family name.
+    pub additional: Option<Map<String, Value>>,
     /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
@@ -84,6 +86,7 @@ struct Sought<'a> {
     transaction: Option<&'a TxRef>,
     owned: &'a Owned,
     withdrawal: &'a Withdrawal,
+    additional: Option<&'a Map<String, Value>>,
 }
 
 /// What the chain shows of a withdrawal, from one head.
@@ -132,6 +135,7 @@ impl Attestor {
             transaction: transaction.as_ref(),
             owned: &owned,
             withdrawal: &withdrawal,
+            additional: claim.additional.as_ref(),
         };
         let standing = self.standing(&sought).await?;
         let mut answer = WithdrawalAnswer {
@@ -223,7 +227,7 @@ impl Attestor {
         let allocator = self.hub.allocator();
         let allocator = allocator.map_err(|why| Error::NoAllocator(why.to_owned()))?;
         let (spec, amount) = (&sought.chain.spec, sought.withdrawal.amount);
-        let id = withdrawal::payload_id(spec, sought.owned, amount)?;
+        let id = withdrawal::payload_id(spec, sought.owned, amount, sought.additional)?;
         let (payload, sight) = tokio::try_join!(allocator.payload(id), sought.look())?;
         let mut standing = Standing {
             status: WithdrawalStatus::Pending,
@@ -233,7 +237,7 @@ impl Attestor {
         let Some(payload) = payload else {
             return Ok(standing);
         };
-        withdrawal::check_recorded(sought.encoded, &payload.withdrawal)?;
+        withdrawal::check_recorded(sought.withdrawal, &payload.withdrawal)?;
         let Some(block) = sight.block.clone() else {
             return Ok(standing);
         };
@@ -319,8 +323,8 @@ impl Sought<'_> {
             found,
         };
         let receipt = seen.settled()?;
-        let (depository, id) = (&self.owned.depository, self.withdrawal.id);
-        withdrawal::check_shown(receipt, transaction, depository, id)?;
+        let (depository, named) = (&self.owned.depository, self.withdrawal.named);
+        withdrawal::check_shown(receipt, transaction, depository, named)?;
         Ok(Some((transaction.clone(), receipt.block.clone())))
     }
 }

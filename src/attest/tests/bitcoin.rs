@@ -5,8 +5,8 @@ use vm::{
     ChainSpec, Transaction,
     bitcoin::{
         decode::{Rules, decode},
+        network::MAIN,
         raw::RawTransaction,
-        script::of_address,
     },
 };
 
@@ -41,7 +41,7 @@ fn paid_by(payers: &[&str]) -> Fixture {
         depository: Some(bitcoin().address(DEPOSITORY).unwrap()),
         ..fixtures::spec("bitcoin")
     };
-    let script = |address: &str| of_address(address).unwrap();
+    let script = |address: &str| MAIN.script(address).unwrap();
     let to = |n: u8, address: &str| {
         let hex = script(address).to_hex_string();
         json!({ "value": WHOLE, "n": n, "scriptPubKey": { "hex": hex } })

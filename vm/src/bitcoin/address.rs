@@ -9,41 +9,44 @@ use bitcoin::bech32::{
     segwit,
 };
 
+use super::network::Network;
 use crate::{Codec, CodecError, protocol::text};
 
 const LEGACY: u8 = 0xff;
-const HRP: &str = "bc";
+/// The native currency's text on every network, and its bytes.
+const NATIVE: (&str, [u8; 20]) = ("bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8", [0; 20]);
 /// The most characters of a bech32 text (BIP 173).
 const LONGEST: usize = 90;
 
-/// Converts addresses, currencies and transaction ids of `bitcoin-vm` between text and bytes.
-pub struct Addresses;
-
-impl Codec for Addresses {
+/// Converts addresses, currencies and transaction ids between text and bytes.
+impl Codec for Network {
     fn native(&self) -> &'static str {
-        "bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8"
+        NATIVE.0
     }
 
     fn encode_address(&self, text: &str) -> Result<Vec<u8>, CodecError> {
-        let bytes = if text.starts_with(['1', '3']) {
+        let bytes = if text == NATIVE.0 {
+            Some(NATIVE.1.to_vec())
+        } else if text.starts_with(self.initials) {
             legacy(text)
-        } else if text.starts_with("bc1") {
-            witness(text)
         } else {
-            None
+            witness(text, self.hrp)
         };
         bytes.ok_or_else(|| CodecError("Unsupported address format".into()))
     }
 
     fn decode_address(&self, bytes: &[u8]) -> Result<String, CodecError> {
+        if *bytes == NATIVE.1 {
+            return Ok(NATIVE.0.to_owned());
+        }
         match bytes.split_first() {
-            Some((&LEGACY, hash)) if hash.len() == 21 && matches!(hash[0], 0 | 5) => {
+            Some((&LEGACY, hash)) if hash.len() == 21 && self.versions.contains(&hash[0]) => {
                 Ok(bs58::encode(hash).with_check().into_string())
             }
             Some((&LEGACY, _)) => Err(CodecError(
                 "Unsupported legacy bitcoin address encoding".into(),
             )),
-            Some((&version, program)) => witness_text(version, program)
+            Some((&version, program)) => witness_text(self.hrp, version, program)
                 .ok_or_else(|| CodecError("Unsupported bitcoin witness program".into())),
             None => Err(CodecError("Empty bitcoin address".into())),
         }
@@ -77,34 +80,35 @@ fn legacy(text: &str) -> Option<Vec<u8>> {
     Some([&[LEGACY], payload.as_slice()].concat())
 }
 
-fn witness(text: &str) -> Option<Vec<u8>> {
+fn witness(text: &str, hrp: &str) -> Option<Vec<u8>> {
     if text.len() > LONGEST || text.bytes().any(|b| b.is_ascii_uppercase()) {
         return None;
     }
     let v0 = CheckedHrpstring::new::<Bech32>(text);
     let later = CheckedHrpstring::new::<Bech32m>(text);
-    program(v0, |version| version == 0).or_else(|| program(later, |version| version > 0))
+    program(hrp, v0, |version| version == 0).or_else(|| program(hrp, later, |version| version > 0))
 }
 
 fn program(
+    hrp: &str,
     parsed: Result<CheckedHrpstring<'_>, CheckedHrpstringError>,
     suits: fn(u8) -> bool,
 ) -> Option<Vec<u8>> {
     let mut parsed = parsed.ok()?;
     let version = parsed.remove_witness_version()?.to_u8();
     let sound =
-        suits(version) && parsed.hrp().as_str() == HRP && parsed.validate_segwit_padding().is_ok();
+        suits(version) && parsed.hrp().as_str() == hrp && parsed.validate_segwit_padding().is_ok();
     sound.then(|| std::iter::once(version).chain(parsed.byte_iter()).collect())
 }
 
-fn witness_text(version: u8, program: &[u8]) -> Option<String> {
+fn witness_text(hrp: &str, version: u8, program: &[u8]) -> Option<String> {
     let version = Fe32::try_from(version).ok().filter(|v| v.to_u8() <= 16)?;
-    // "bc1", the version, five bits per character, the checksum.
-    if 4 + (program.len() * 8).div_ceil(5) + 6 > LONGEST {
+    // The prefix and "1", the version, five bits per character, the checksum.
+    if hrp.len() + 2 + (program.len() * 8).div_ceil(5) + 6 > LONGEST {
         return None;
     }
     let mut text = String::new();
-    let hrp = Hrp::parse(HRP).ok()?;
+    let hrp = Hrp::parse(hrp).ok()?;
     segwit::encode_lower_to_fmt_unchecked(&mut text, hrp, version, program).ok()?;
     Some(text)
 }

@@ -5,20 +5,27 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use bitcoin::{Script, ScriptBuf, blockdata::script::Instruction, opcodes::all::OP_RETURN};
+use bitcoin::{
+    Script, ScriptBuf,
+    blockdata::script::Instruction,
+    opcodes::all::{OP_PUSHDATA1, OP_RETURN},
+};
 
-use super::{address::Addresses, payer, raw::RawTransaction, script};
+use super::{network::Network, payer, raw::RawTransaction, source};
 use crate::{
     ChainSpec, Codec, SpecError,
-    types::{Address, Amount, Block, Deposit, Payment, PaymentKind, Receipt, Refusal},
+    types::{Address, Amount, Block, Deposit, Execution, Payment, PaymentKind, Receipt, Refusal},
 };
 
 /// `0x` and 64 hex digits.
 const ID_LENGTH: usize = 66;
+/// The longest push with a length of one byte. Other oracles read no longer one.
+const LONGEST_NOTE: usize = 255;
 const NO_ID: &str = "0x0000000000000000000000000000000000000000000000000000000000000000";
 
 /// The part of a chain's entry that decoding needs.
 pub struct Rules {
+    network: &'static Network,
     depositories: Vec<Address>,
     native: Address,
 }
@@ -30,13 +37,15 @@ impl Rules {
             .native()
             .map_err(|error| SpecError(error.to_string()))?;
         Ok(Self {
+            network: Network::of(&spec.additional)?,
             depositories: spec.depositories().cloned().collect(),
             native,
         })
     }
 
-    fn depository(&self, script: &Script) -> Option<&Address> {
-        let address = address(script)?;
+    /// The depository that a script pays.
+    pub fn depository(&self, script: &Script) -> Option<&Address> {
+        let address = self.network.address(script)?;
         self.depositories
             .iter()
             .find(|depository| **depository == address)
@@ -54,11 +63,11 @@ pub fn decode(
     let notes = notes(transaction);
     Receipt {
         block,
-        sender: sender(transaction, spent),
+        sender: sender(rules, transaction, spent),
         deposits: deposits(rules, transaction, spent, &notes),
         payments: payments(rules, transaction, spent),
         calls: Vec::new(),
-        executions: Vec::new(),
+        executions: executions(rules, transaction, spent),
         references: references(&notes),
         outer_call: None,
     }
@@ -76,13 +85,15 @@ impl Note {
         self.text.get(..ID_LENGTH).filter(|start| is_id(start))
     }
 
-    /// The first `|depositor=<address>|` that names a mainnet address.
-    fn depositor(&self) -> Option<Address> {
+    /// The first `|depositor=<address>|` that names an address of the network.
+    fn depositor(&self, network: &Network) -> Option<Address> {
         self.text.split("|depositor=").skip(1).find_map(|rest| {
             let (text, _) = rest.split_once('|')?;
+            // Hub accounts exist for more texts than there are addresses.
+            network.script(text).ok()?;
             Some(Address::from_parts(
                 text,
-                Addresses.encode_address(text).ok()?,
+                network.encode_address(text).ok()?,
             ))
         })
     }
@@ -106,8 +117,12 @@ fn notes(transaction: &RawTransaction) -> Vec<Note> {
     notes.collect()
 }
 
-/// The text of an OP_RETURN with exactly one push.
+/// The text of an OP_RETURN with exactly one push, of at most [`LONGEST_NOTE`] bytes, whose length has one byte.
 fn note(script: &Script) -> Option<String> {
+    let push = *script.as_bytes().get(1)?;
+    if push > OP_PUSHDATA1.to_u8() {
+        return None;
+    }
     let mut instructions = script.instructions();
     let Some(Ok(Instruction::Op(OP_RETURN))) = instructions.next() else {
         return None;
@@ -117,15 +132,8 @@ fn note(script: &Script) -> Option<String> {
     else {
         return None;
     };
-    Some(String::from_utf8_lossy(bytes.as_bytes()).into_owned())
-}
-
-fn address(script: &Script) -> Option<Address> {
-    let text = script::to_address(script).ok()?;
-    Some(Address::from_parts(
-        &text,
-        Addresses.encode_address(&text).ok()?,
-    ))
+    let text = || String::from_utf8_lossy(bytes.as_bytes()).into_owned();
+    (bytes.len() <= LONGEST_NOTE).then(text)
 }
 
 fn deposits(
@@ -143,7 +151,13 @@ fn deposits(
         return Ok(Vec::new());
     }
     let (index, id) = named_order(notes)?;
-    let depositor = depositor(spent, notes)?;
+    let depositor = depositor(rules, spent, notes)?;
+    // Others may have put the first input there, the id, or the depositor.
+    let is_open = payer::is_open(&transaction.vin, spent);
+    if is_open && !is_sole(rules, spent, &depositor) {
+        return Err(Refusal("Could not determine depositor".into()));
+    }
+    let named_by_other = is_open && *id != *NO_ID;
     let (depository, amount) = received(rules, transaction)?;
     let currency = rules.native.clone();
     Ok(vec![Deposit {
@@ -153,7 +167,7 @@ fn deposits(
         currency,
         amount,
         id,
-        named_by_other: false,
+        named_by_other,
     }])
 }
 
@@ -171,13 +185,17 @@ fn named_order(notes: &[Note]) -> Result<(u32, Arc<str>), Refusal> {
     Ok((index, id.into()))
 }
 
-fn depositor(spent: &[Option<ScriptBuf>], notes: &[Note]) -> Result<Address, Refusal> {
+fn depositor(
+    rules: &Rules,
+    spent: &[Option<ScriptBuf>],
+    notes: &[Note],
+) -> Result<Address, Refusal> {
     let unknown = || Refusal("Could not determine depositor".into());
     // A reorg can undo a coinbase long after other transactions are final.
     if spent.iter().any(Option::is_none) {
         return Err(unknown());
     }
-    let mut named = notes.iter().filter_map(Note::depositor);
+    let mut named = notes.iter().filter_map(|it| it.depositor(rules.network));
     if let Some(depositor) = named.next() {
         if named.any(|other| other != depositor) {
             return Err(Refusal("Transaction names several depositors".into()));
@@ -187,8 +205,15 @@ fn depositor(spent: &[Option<ScriptBuf>], notes: &[Note]) -> Result<Address, Ref
     spent
         .first()
         .and_then(Option::as_ref)
-        .and_then(|script| address(script))
+        .and_then(|script| rules.network.address(script))
         .ok_or_else(unknown)
+}
+
+/// Whether `owner` owns everything that is spent.
+fn is_sole(rules: &Rules, spent: &[Option<ScriptBuf>], owner: &Address) -> bool {
+    let owners = spent.iter().flatten();
+    let mut owners = owners.map(|script| rules.network.address(script));
+    owners.all(|found| found.as_ref() == Some(owner))
 }
 
 /// The one depository that received value, and how much in satoshis.
@@ -212,9 +237,13 @@ fn received(rules: &Rules, transaction: &RawTransaction) -> Result<(Address, Amo
 }
 
 /// The one address that paid for the transaction.
-fn sender(transaction: &RawTransaction, spent: &[Option<ScriptBuf>]) -> Option<Address> {
+fn sender(
+    rules: &Rules,
+    transaction: &RawTransaction,
+    spent: &[Option<ScriptBuf>],
+) -> Option<Address> {
     match payer::payers(&transaction.vin, spent)?.as_slice() {
-        [one] => address(one),
+        [one] => rules.network.address(one),
         _ => None,
     }
 }
@@ -239,12 +268,29 @@ fn payments(
         Some(Payment {
             index: output.n,
             kind: PaymentKind::Transfer,
-            recipient: address(&output.script.hex)?,
+            recipient: rules.network.address(&output.script.hex)?,
             currency: rules.native.clone(),
             amount: Amount::from(output.value.to_sat()),
         })
     });
     payments.collect()
+}
+
+/// What left a depository: the transaction itself is the execution, one for each depository that it spends from.
+fn executions(
+    rules: &Rules,
+    transaction: &RawTransaction,
+    spent: &[Option<ScriptBuf>],
+) -> Vec<Execution> {
+    let id = source::shown_txid(&transaction.txid);
+    let mut executions: Vec<Execution> = Vec::new();
+    for depository in spent.iter().flatten().filter_map(|it| rules.depository(it)) {
+        if executions.iter().all(|it| it.depository != *depository) {
+            let depository = depository.clone();
+            executions.push(Execution { depository, id });
+        }
+    }
+    executions
 }
 
 /// The orders that the transaction names: a fill has an OP_RETURN of the id and nothing else.

@@ -1,52 +1,69 @@
 //! The `bitcoin-vm` family.
 //!
-//! `read` talks to one node through `question` and `transport`; `raw` and `decode` are pure: they turn a node's
-//! answers into chain-neutral facts.
+//! `read` judges what a [`source`] shows: a [`node`] (JSON-RPC, through `question` and `transport`) or an [`esplora`]
+//! index. `raw`, `decode`, `payer` and `spend` are pure: they turn answers into chain-neutral facts.
 
-pub mod address;
+mod address;
 mod combine;
 pub mod decode;
-pub mod owner;
+mod esplora;
+pub mod network;
+mod node;
+mod owner;
 pub mod partial;
 mod payer;
 pub mod psbt;
 mod question;
 pub mod raw;
 mod read;
-pub mod script;
+mod script;
+mod source;
+mod spend;
 mod transport;
-pub mod withdrawal;
+mod withdrawal;
 
 pub use combine::combinations;
 
-use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
+use self::network::{LOCAL, MAIN, Network, TEST};
+use crate::{EntryRules, Family, Lengths, hint::Hints, spec::FinalityDefaults};
 
-/// The table entry of `bitcoin-vm`.
-pub static FAMILY: Family = Family {
-    name: "bitcoin-vm",
-    short: "bvm",
-    codec: &address::Addresses,
-    lengths: Lengths::ANY,
-    native_decimals: None,
-    tx_prefix: "",
-    hints: Hints::NONE,
-    withdrawals: Some(&withdrawal::Withdrawals),
-    owners: Some(&owner::Owners),
-    orders: None,
-    finality: FinalityDefaults {
-        blocks: 2,
-        seconds: 0,
-        counts_own_block: true,
-        watch_blocks: 12,
-        has_tags: false,
-    },
-    open: Some(read::open),
-    trade: None,
-    limits: None,
-    providers: None,
-    keys: None,
-    landing: None,
-    steps: None,
-    approvals: None,
-    swaps: None,
-};
+/// The table entry of `bitcoin-vm`, on the main network.
+pub static FAMILY: Family = on(&MAIN);
+static TESTNET: Family = on(&TEST);
+static REGTEST: Family = on(&LOCAL);
+
+const fn on(network: &'static Network) -> Family {
+    Family {
+        name: "bitcoin-vm",
+        short: "bvm",
+        codec: network,
+        lengths: Lengths::ANY,
+        native_decimals: None,
+        tx_prefix: "",
+        hints: Hints::NONE,
+        unknown_is_empty: false,
+        withdrawals: Some(network),
+        owners: Some(network),
+        orders: None,
+        finality: FinalityDefaults {
+            blocks: 2,
+            seconds: 0,
+            counts_own_block: true,
+            watch_blocks: 12,
+            has_tags: false,
+        },
+        entry: Some(EntryRules {
+            network: network::family,
+            providers: esplora::providers,
+        }),
+        open: Some(read::open),
+        trade: None,
+        limits: None,
+        providers: None,
+        keys: None,
+        landing: None,
+        steps: None,
+        approvals: None,
+        swaps: None,
+    }
+}

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use alloy::hex;
 use bip322::{Verification, verify_simple};
 use bitcoin::{
-    Address, Network, PublicKey, ScriptBuf, Witness, consensus,
+    Address, PublicKey, ScriptBuf, Witness, consensus,
     secp256k1::{
         Message, SECP256K1,
         ecdsa::{RecoverableSignature, RecoveryId},
@@ -14,24 +14,23 @@ use bitcoin::{
     sign_message::signed_msg_hash,
 };
 
+use super::network::Network;
 use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::signature_hex};
 
-/// Verifies owner signatures of `bitcoin-vm`. The signature is the `0x` hex of the binary form.
-pub struct Owners;
-
-impl OwnerVerifier for Owners {
+/// Verifies owner signatures. The signature is the `0x` hex of the binary form.
+impl OwnerVerifier for Network {
     fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
-        if signed(claim).is_some_and(|signed| signed) {
+        if signed(claim, self.kind).is_some_and(|signed| signed) {
             return Ok(());
         }
         Err(Refusal("Invalid signature".into()))
     }
 }
 
-fn signed(claim: &OwnerClaim<'_>) -> Option<bool> {
+fn signed(claim: &OwnerClaim<'_>, network: bitcoin::Network) -> Option<bool> {
     let owner = Address::from_str(claim.owner)
         .ok()?
-        .require_network(Network::Bitcoin)
+        .require_network(network)
         .ok()?;
     let message = hex::encode(claim.digest);
     let bytes = signature_hex(claim.signature).ok()?;

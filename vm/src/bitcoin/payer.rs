@@ -35,6 +35,15 @@ pub fn payers<'a>(inputs: &[RawInput], spent: &'a [Option<ScriptBuf>]) -> Option
     (payers.len() == 1 || (signed_all && !payers.is_empty())).then_some(payers)
 }
 
+/// Whether an input shows a signature that leaves inputs or outputs to others.
+pub fn is_open(inputs: &[RawInput], spent: &[Option<ScriptBuf>]) -> bool {
+    let mut each = inputs.iter().zip(spent);
+    each.any(|(input, script)| {
+        let script = script.as_deref();
+        script.is_some_and(|script| is_whole(input, script) == Some(false))
+    })
+}
+
 /// Whether all signatures of an input cover the whole transaction; `None` if it shows none.
 fn is_whole(input: &RawInput, spent: &Script) -> Option<bool> {
     let mut kinds = match spent.is_p2tr() {

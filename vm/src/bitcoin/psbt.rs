@@ -48,6 +48,39 @@ impl Payload {
         })
     }
 
+    /// The payload of a PSBT; `None` unless every input shows the output that it spends.
+    pub fn of(psbt: &Psbt) -> Option<Self> {
+        let inputs = psbt.unsigned_tx.input.iter().zip(&psbt.inputs);
+        let input = |(input, shown): (&TxIn, &Input)| {
+            Some((input.previous_output, shown.witness_utxo.clone()?))
+        };
+        Some(Self {
+            inputs: inputs.map(input).collect::<Option<_>>()?,
+            outputs: psbt.unsigned_tx.output.clone(),
+        })
+    }
+
+    /// The bytes that [`Payload::decode`] reads, as the allocator records them.
+    pub fn encode(&self) -> Vec<u8> {
+        let script = |output: &TxOut| output.script_pubkey.to_bytes().into();
+        let value = |output: &TxOut| output.value.to_sat().to_le_bytes().into();
+        let input = |(outpoint, spent): &(OutPoint, TxOut)| abi::Input {
+            txid: outpoint.txid.to_byte_array().into(),
+            index: outpoint.vout.to_le_bytes().into(),
+            script: script(spent),
+            value: value(spent),
+        };
+        let output = |output: &TxOut| abi::Output {
+            value: value(output),
+            script: script(output),
+        };
+        let payload = abi::Payload {
+            inputs: self.inputs.iter().map(input).collect(),
+            outputs: self.outputs.iter().map(output).collect(),
+        };
+        payload.abi_encode()
+    }
+
     /// The unsigned PSBT (version 0) that identifies the withdrawal.
     pub fn psbt(&self) -> Result<Psbt, CodecError> {
         let unsigned = Transaction {

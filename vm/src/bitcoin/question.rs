@@ -3,25 +3,30 @@
 //! Every answer is pinned to a head: the head's hash and the transaction's block must both be what the node has at
 //! those heights now, else there is no answer.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use bitcoin::{BlockHash, ScriptBuf, Txid, hashes::Hash};
+use bitcoin::{BlockHash, OutPoint, ScriptBuf, Txid};
 use bitcoincore_rpc::{
     Client, RpcApi,
     jsonrpc::{self, serde_json::value::to_raw_value},
 };
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use super::raw::{RawHeader, RawInput, RawTransaction};
+use super::{
+    raw::{RawHeader, RawInput, RawTransaction, RawUnspent},
+    source::{self, Found, MAX_PREVIOUS, shown},
+    spend::MAX_RIVALS,
+};
 use crate::{
     ReadError,
+    http::PostError,
+    protocol::text,
     types::{B256, Block},
 };
 
-/// Previous transactions per round trip.
+/// Questions per round trip.
 const BATCH: usize = 100;
-/// The most inputs of a transaction that is read as a deposit: more would take longer than a request has.
-pub const MAX_PREVIOUS: usize = 1_000;
 /// Bitcoin Core's codes for an unknown transaction, block or height (RPC_INVALID_ADDRESS_OR_KEY and
 /// RPC_INVALID_PARAMETER).
 const UNKNOWN: [i32; 2] = [-5, -8];
@@ -31,13 +36,9 @@ pub enum Fault {
     Rpc(bitcoincore_rpc::Error),
     /// Some answers did not come in time.
     Late,
-    /// The chain changed between two answers.
-    Moved,
-    /// The pinned head is not on this node's chain.
-    OtherFork,
-    /// The node has not reached the pinned head.
-    Behind,
     OtherChain,
+    /// Says itself what it is.
+    Read(ReadError),
     /// An answer contradicts itself or the question.
     Doubtful(&'static str),
 }
@@ -48,21 +49,35 @@ impl From<bitcoincore_rpc::Error> for Fault {
     }
 }
 
+impl From<ReadError> for Fault {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
 impl From<Fault> for ReadError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Rpc(bitcoincore_rpc::Error::JsonRpc(jsonrpc::Error::Json(error))) => {
-                Self::Doubtful(format!("unreadable answer: {error}"))
+                Self::Doubtful(format!("unreadable answer: {}", brief(&error)))
             }
-            Fault::Rpc(error) => Self::Unavailable(error.to_string()),
+            Fault::Rpc(bitcoincore_rpc::Error::JsonRpc(jsonrpc::Error::Transport(error)))
+                if matches!(error.downcast_ref::<PostError>(), Some(PostError::TooLarge)) =>
+            {
+                Self::TooLarge
+            }
+            Fault::Rpc(error) => Self::Unavailable(brief(&error)),
             Fault::Late => Self::Unavailable("timed out".into()),
-            Fault::Moved => Self::Unavailable("the chain changed between two reads".into()),
-            Fault::Behind => Self::Unavailable("behind the agreed head".into()),
-            Fault::OtherFork => Self::Doubtful("the head is not on this provider's chain".into()),
+            Fault::Read(error) => error,
             Fault::OtherChain => Self::Doubtful("another chain: wrong genesis block".into()),
             Fault::Doubtful(what) => Self::Doubtful(what.into()),
         }
     }
+}
+
+/// What is wrong, which may repeat an answer of any length.
+fn brief(error: &dyn std::fmt::Display) -> String {
+    text::short(&error.to_string())
 }
 
 /// `None` where the node does not know the thing.
@@ -84,7 +99,7 @@ pub fn hash_at(client: &Client, height: u64) -> Result<Option<BlockHash>, Fault>
 
 pub fn header(client: &Client, hash: &BlockHash) -> Result<Block, Fault> {
     let found: Option<RawHeader> = known(client.call("getblockheader", &[json!(hash)]))?;
-    let header = found.ok_or(Fault::Moved)?;
+    let header = found.ok_or_else(source::moved)?;
     if header.hash != *hash {
         return Err(Fault::Doubtful("another block's header"));
     }
@@ -99,25 +114,14 @@ pub fn header(client: &Client, hash: &BlockHash) -> Result<Block, Fault> {
     })
 }
 
-pub fn is_canonical(client: &Client, block: &Block) -> Result<bool, Fault> {
-    Ok(hash_at(client, block.number)?.is_some_and(|hash| shown(&hash) == block.hash))
-}
-
-/// A transaction, the scripts that it spends, and its block.
-pub struct Found {
-    pub transaction: RawTransaction,
-    /// `None` when it has more than [`MAX_PREVIOUS`] inputs.
-    pub spent: Option<Vec<Option<ScriptBuf>>>,
-    pub block: Block,
+fn anchor(client: &Client, block: &Block) -> Result<(), Fault> {
+    let found = hash_at(client, block.number)?.map(|hash| shown(&hash));
+    Ok(source::anchored(found, block)?)
 }
 
 /// Reads the transaction as seen from `head`; `None` when it is in no block at or below it.
 pub fn look(client: &Client, txid: &Txid, head: &Block) -> Result<Option<Found>, Fault> {
-    match hash_at(client, head.number)? {
-        None => return Err(Fault::Behind),
-        Some(hash) if shown(&hash) != head.hash => return Err(Fault::OtherFork),
-        Some(_) => {}
-    }
+    anchor(client, head)?;
     let asked = client.call::<RawTransaction>("getrawtransaction", &[json!(txid), json!(2)]);
     let Some(transaction) = known(asked)? else {
         return Ok(None);
@@ -125,14 +129,7 @@ pub fn look(client: &Client, txid: &Txid, head: &Block) -> Result<Option<Found>,
     if transaction.txid != *txid {
         return Err(Fault::Doubtful("another transaction"));
     }
-    if transaction
-        .vout
-        .iter()
-        .enumerate()
-        .any(|(at, output)| output.n as usize != at)
-    {
-        return Err(Fault::Doubtful("outputs out of order"));
-    }
+    check_order(&transaction)?;
     let Some(hash) = transaction.blockhash else {
         return Ok(None);
     };
@@ -141,18 +138,32 @@ pub fn look(client: &Client, txid: &Txid, head: &Block) -> Result<Option<Found>,
         return Ok(None);
     }
     let spent = spent(client, &transaction)?;
-    if !is_canonical(client, &block)? || !is_canonical(client, head)? {
-        return Err(Fault::Moved);
+    let is_there = |block: &Block| {
+        let hash = hash_at(client, block.number)?.map(|hash| shown(&hash));
+        Ok::<_, Fault>(hash == Some(block.hash))
+    };
+    let stands = is_there(&block)?;
+    if !is_there(head)? {
+        return Err(source::moved().into());
     }
-    Ok(Some(Found {
+    // A node still finds what a reorg removed, in the block that is gone.
+    Ok(stands.then_some(Found {
         transaction,
         spent,
         block,
     }))
 }
 
-/// The script of each input's previous output; `None` for a coinbase. The whole result is `None` above
-/// [`MAX_PREVIOUS`], whatever the node shows unasked, because all providers must decide alike.
+/// Refuses outputs whose numbers are not their places.
+fn check_order(transaction: &RawTransaction) -> Result<(), Fault> {
+    let mut outputs = transaction.vout.iter().enumerate();
+    match outputs.all(|(at, output)| output.n as usize == at) {
+        true => Ok(()),
+        false => Err(Fault::Doubtful("outputs out of order")),
+    }
+}
+
+/// See [`Found::spent`].
 fn spent(
     client: &Client,
     transaction: &RawTransaction,
@@ -165,63 +176,103 @@ fn spent(
         .vin
         .iter()
         .filter(|input| input.prevout.is_none());
-    let missing: BTreeSet<Txid> = missing.filter_map(|input| input.txid).collect();
-    let previous = previous(client, missing.into_iter().collect::<Vec<_>>().as_slice())?;
+    let outpoint = |input: &RawInput| Some(OutPoint::new(input.txid?, input.vout));
+    let previous = previous(client, &missing.filter_map(outpoint).collect())?;
     let script = |input: &RawInput| {
-        let Some(txid) = input.txid else {
+        let Some(output) = outpoint(input) else {
             return Ok(None);
         };
         if let Some(prevout) = &input.prevout {
             return Ok(Some(prevout.script.hex.clone()));
         }
-        let output = previous
-            .get(&txid)
-            .and_then(|found| found.vout.get(input.vout as usize));
-        output
-            .map(|output| Some(output.script.hex.clone()))
-            .ok_or(Fault::Doubtful(
-                "an input spends an output that does not exist",
-            ))
+        let script = previous.get(&output).cloned();
+        let wrong = "an input spends an output that does not exist";
+        script.map(Some).ok_or(Fault::Doubtful(wrong))
     };
     let scripts: Result<_, _> = transaction.vin.iter().map(script).collect();
     scripts.map(Some)
 }
 
-fn previous(client: &Client, txids: &[Txid]) -> Result<HashMap<Txid, RawTransaction>, Fault> {
-    let rpc = client.get_jsonrpc_client();
-    let mut found = HashMap::new();
+/// The scripts of those outputs that exist. Nothing else is kept of their transactions, which may be large.
+fn previous(
+    client: &Client,
+    outputs: &BTreeSet<OutPoint>,
+) -> Result<HashMap<OutPoint, ScriptBuf>, Fault> {
+    let txids: BTreeSet<Txid> = outputs.iter().map(|output| output.txid).collect();
+    let txids: Vec<Txid> = txids.into_iter().collect();
+    let mut scripts = HashMap::new();
     for txids in txids.chunks(BATCH) {
-        let params = txids.iter().map(|txid| to_raw_value(&json!([txid, true])));
+        let params: Vec<_> = txids.iter().map(|txid| json!([txid, true])).collect();
+        let answers: Vec<RawTransaction> = together(client, "getrawtransaction", &params)?;
+        for (txid, answer) in txids.iter().zip(&answers) {
+            if answer.txid != *txid {
+                return Err(Fault::Doubtful("another transaction"));
+            }
+            check_order(answer)?;
+            let wanted = outputs.range(OutPoint::new(*txid, 0)..=OutPoint::new(*txid, u32::MAX));
+            scripts.extend(wanted.filter_map(|wanted| {
+                let output = answer.vout.get(wanted.vout as usize)?;
+                Some((*wanted, output.script.hex.clone()))
+            }));
+        }
+    }
+    Ok(scripts)
+}
+
+/// Whether each output is unspent at the node's tip, whatever is in its memory pool.
+pub fn unspent(client: &Client, outputs: &[OutPoint]) -> Result<Vec<bool>, Fault> {
+    let params = outputs.iter();
+    let params: Vec<_> = params.map(|it| json!([it.txid, it.vout, false])).collect();
+    let answers: Vec<Option<RawUnspent>> = together(client, "gettxout", &params)?;
+    Ok(answers.iter().map(Option::is_some).collect())
+}
+
+/// Which of the transactions are in a block and spend the output that they stand with, as the node knows them.
+pub fn spending(client: &Client, named: &[(OutPoint, Txid)]) -> Result<Vec<bool>, Fault> {
+    let mut known_spends: HashMap<Txid, HashSet<OutPoint>> = HashMap::new();
+    for (_, txid) in named {
+        // Further ones stay unknown.
+        if known_spends.contains_key(txid) || known_spends.len() >= MAX_RIVALS {
+            continue;
+        }
+        let asked = client.call::<RawTransaction>("getrawtransaction", &[json!(txid), json!(true)]);
+        let found = known(asked)?.filter(|it| it.txid == *txid && it.blockhash.is_some());
+        let inputs = found.iter().flat_map(|it| &it.vin);
+        let spent = inputs.filter_map(|input| Some(OutPoint::new(input.txid?, input.vout)));
+        known_spends.insert(*txid, spent.collect());
+    }
+    let spends = |(output, txid): &(OutPoint, Txid)| {
+        let spent = known_spends.get(txid);
+        spent.is_some_and(|spent| spent.contains(output))
+    };
+    Ok(named.iter().map(spends).collect())
+}
+
+/// Asks one question with each of `params`, [`BATCH`] of them per round trip.
+fn together<T: DeserializeOwned>(
+    client: &Client,
+    method: &str,
+    params: &[Value],
+) -> Result<Vec<T>, Fault> {
+    let rpc = client.get_jsonrpc_client();
+    let mut all = Vec::with_capacity(params.len());
+    for params in params.chunks(BATCH) {
+        let params = params.iter().map(to_raw_value);
         let params = params
             .collect::<Result<Vec<_>, _>>()
             .map_err(jsonrpc::Error::Json);
         let params = params.map_err(bitcoincore_rpc::Error::from)?;
         let requests: Vec<_> = params
             .iter()
-            .map(|params| rpc.build_request("getrawtransaction", Some(params.as_ref())))
+            .map(|params| rpc.build_request(method, Some(params.as_ref())))
             .collect();
         let answers = rpc
             .send_batch(&requests)
             .map_err(bitcoincore_rpc::Error::from)?;
-        for (txid, answer) in txids.iter().zip(answers) {
+        for answer in answers {
             let answer = answer.ok_or(Fault::Doubtful("an answer is missing"))?;
-            let answer: RawTransaction = answer.result().map_err(bitcoincore_rpc::Error::from)?;
-            if answer.txid != *txid {
-                return Err(Fault::Doubtful("another transaction"));
-            }
-            found.insert(*txid, answer);
+            all.push(answer.result().map_err(bitcoincore_rpc::Error::from)?);
         }
     }
-    Ok(found)
-}
-
-/// A hash in the usual reversed byte order.
-fn shown(hash: &BlockHash) -> B256 {
-    reversed(&B256::from(hash.to_byte_array()))
-}
-
-pub fn reversed(bytes: &B256) -> B256 {
-    let mut bytes = *bytes;
-    bytes.0.reverse();
-    bytes
+    Ok(all)
 }

@@ -1,84 +1,71 @@
-//! Reads of one Bitcoin node through bitcoincore-rpc, whose calls block: each read is one closure on a blocking
-//! thread. Only [`AT_ONCE`] of them run at once, each with a deadline, so that a hanging node holds only its share of
-//! threads.
+//! A provider of a Bitcoin chain: what a [`Source`] shows, judged. Written once for nodes and indexes.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use bitcoin::{BlockHash, Txid, hashes::Hash};
-use bitcoincore_rpc::{Client, RpcApi, jsonrpc};
-use tokio::{
-    runtime::Handle,
-    sync::Semaphore,
-    time::{Instant, timeout_at},
-};
+use bitcoin::{Psbt, Txid};
+use futures::future::try_join_all;
+use tokio::time::Instant;
 
 use super::{
     decode::{self, Rules},
-    question::{Fault, Found, MAX_PREVIOUS, hash_at, header, is_canonical, look, reversed},
-    transport::Blocking,
+    esplora::{self, Esplora},
+    network::genesis,
+    node::Node,
+    source::{Found, MAX_PREVIOUS, Source, Spender, anchored, txid},
+    spend::{MAX_RIVALS, Rival, Sought},
 };
 use crate::{
-    ChainReader, ChainSpec, Endpoint, Provider, ReadError, SpecError,
-    http::Channel,
-    types::{B256, Block, Head, Refusal, Transaction, TxRef},
+    ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
+    types::{Address, B256, Block, Bytes, Head, Refusal, Transaction, TxRef, WithdrawalStatus},
 };
 
 /// How long a head is reused: blocks come every ten minutes.
 const HEAD_AGE: Duration = Duration::from_secs(5);
-/// The most concurrent reads of one node.
-const AT_ONCE: usize = 16;
 
-/// Opens one node of a Bitcoin chain, without network traffic.
+/// Opens one provider of a Bitcoin chain, without network traffic: the index where the URL is the index's that the
+/// chain's entry names, else a node.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
-    let genesis = spec
-        .additional
-        .get("genesisHash")
-        .and_then(|value| value.as_str());
-    let genesis = genesis
-        .map(|text| {
-            text.parse()
-                .map_err(|_| SpecError("genesisHash: expected a hash".into()))
-        })
-        .transpose()?;
+    let genesis = genesis(&spec.additional)?;
     if genesis.is_none() && endpoint.position == 1 {
         let chain = &spec.id;
         tracing::warn!(%chain, "no genesisHash: the daemon cannot notice a node of another network");
     }
-    let node = Node {
+    let index = Esplora::of(spec, endpoint, genesis)?;
+    let is_index = esplora::providers(&spec.additional)?.contains(&endpoint.url);
+    match (index, is_index) {
+        (Some(index), true) => provider(spec, endpoint, index),
+        (index, _) => provider(spec, endpoint, Node::new(spec, endpoint, (genesis, index))),
+    }
+}
+
+fn provider<S: Source>(
+    spec: &ChainSpec,
+    endpoint: &Endpoint,
+    source: S,
+) -> Result<Provider, SpecError> {
+    let reader = Arc::new(Reader {
         rules: Rules::new(spec)?,
-        channel: Channel::new(&spec.id, endpoint),
-        // Further answers may be quick after a slow one.
-        patience: endpoint.timeout * 3 / 2,
-        permits: Arc::new(Semaphore::new(AT_ONCE)),
-        genesis,
-        identified: AtomicBool::new(false),
+        finality: spec.finality.clone(),
+        source,
         turn: tokio::sync::Mutex::new(()),
         tip: Mutex::default(),
-    };
+    });
     Ok(Provider {
         name: endpoint.name().into(),
-        reader: Arc::new(node),
-        state: None,
+        reader: reader.clone(),
+        state: Some(reader),
     })
 }
 
-struct Node {
+struct Reader<S> {
     rules: Rules,
-    channel: Channel,
-    /// The most time for one read with all its questions.
-    patience: Duration,
-    permits: Arc<Semaphore>,
-    /// The first block of the node's chain, where the chains file names it.
-    genesis: Option<BlockHash>,
-    /// Whether the node showed that block and no read has failed since.
-    identified: AtomicBool,
+    finality: Finality,
+    source: S,
     /// One task reads the head at a time; the others use its result.
     turn: tokio::sync::Mutex<()>,
     tip: Mutex<Tip>,
@@ -93,7 +80,7 @@ struct Tip {
 }
 
 #[async_trait]
-impl ChainReader for Node {
+impl<S: Source> ChainReader for Reader<S> {
     async fn head(&self) -> Result<Head, ReadError> {
         let known = self.tip(|tip| tip.head.clone());
         match known {
@@ -109,7 +96,11 @@ impl ChainReader for Node {
             return found;
         }
         let started = Instant::now();
-        let read = self.read_head().await;
+        let read = self.source.tip().await;
+        let read = read.map(|block| Head {
+            block,
+            tagged: None,
+        });
         self.tip(|tip| match &read {
             Ok(head) => tip.head = Some((started, head.clone())),
             Err(error) => tip.failed = Some((Instant::now(), error.clone())),
@@ -118,26 +109,22 @@ impl ChainReader for Node {
     }
 
     async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        let block = block.clone();
-        self.ask(move |client| is_canonical(client, &block)).await
+        let found = self.source.hash_at(block.number).await?;
+        Ok(found == Some(block.hash))
     }
 
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
-        let Ok(txid) = B256::try_from(tx.bytes.as_ref()) else {
+        let Some(txid) = named(tx) else {
             return Ok(Transaction::Missing);
         };
-        // Ids are in reversed byte order.
-        let txid = Txid::from_byte_array(reversed(&txid).0);
-        let head = head.block.clone();
-        let found = self.ask(move |client| look(client, &txid, &head)).await?;
-        let Some(Found {
+        let Some(found) = self.source.look(txid, &head.block).await? else {
+            return Ok(Transaction::Missing);
+        };
+        let Found {
             transaction,
             spent,
             block,
-        }) = found
-        else {
-            return Ok(Transaction::Missing);
-        };
+        } = found;
         let known = spent.as_deref().unwrap_or_default();
         let mut receipt = decode::decode(&self.rules, &transaction, known, block);
         if spent.is_none() {
@@ -145,6 +132,108 @@ impl ChainReader for Node {
             receipt.deposits = Err(Refusal(what));
         }
         Ok(Transaction::Succeeded(receipt))
+    }
+}
+
+#[async_trait]
+impl<S: Source> StateReader for Reader<S> {
+    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
+        self.anchor(&head.block).await?;
+        let mut below = head.block.number.checked_sub(self.finality.blocks);
+        while let Some(height) = below {
+            let hash = self.source.hash_at(height).await?;
+            let missing = || ReadError::Doubtful("no block below the head".into());
+            let block = self.source.block(hash.ok_or_else(missing)?).await?;
+            if block.number != height {
+                return Err(ReadError::Doubtful("a block at another height".into()));
+            }
+            if self.finality.met(&block, head) {
+                // The provider may have moved to another fork meanwhile.
+                self.anchor(&head.block).await?;
+                return Ok(Some(block));
+            }
+            below = self.finality.older(&head.block, &block);
+        }
+        Ok(None)
+    }
+
+    async fn withdrawal(
+        &self,
+        encoded: &Bytes,
+        tx: Option<&TxRef>,
+        block: &Block,
+    ) -> Result<WithdrawalStatus, ReadError> {
+        let refused = || ReadError::Unavailable("not a withdrawal of this chain's".into());
+        let psbt = Psbt::deserialize(encoded).map_err(|_| refused())?;
+        let owns = |script: &bitcoin::Script| self.rules.depository(script).is_some();
+        let sought = Sought::new(psbt, owns).ok_or_else(refused)?;
+        let own = sought.txid();
+        if self.source.look(own, block).await?.is_some() {
+            return Ok(WithdrawalStatus::Executed);
+        }
+        let spenders = self.source.spenders(&sought.inputs).await?;
+        let rivals = self.rivals(&sought, &spenders, (tx, block)).await?;
+        self.anchor(block).await?;
+        let verdict = sought.verdict(&spenders, &rivals);
+        verdict.map_err(|why| ReadError::Unavailable(why.to_string()))
+    }
+
+    async fn sequence(&self, _: &Address, _: &Block) -> Result<u64, ReadError> {
+        Err(ReadError::Unavailable("outputs have no sequence".into()))
+    }
+
+    async fn view(&self, _: &Address, _: &Bytes, _: &Block) -> Result<Bytes, ReadError> {
+        Err(ReadError::Unavailable("no contracts on this chain".into()))
+    }
+}
+
+impl<S: Source> Reader<S> {
+    /// The transactions that spend inputs of the sought one, as of `block`: those that the provider names, and the one
+    /// that the caller names, if it does.
+    async fn rivals(
+        &self,
+        sought: &Sought,
+        spenders: &[Spender],
+        (tx, block): (Option<&TxRef>, &Block),
+    ) -> Result<Vec<Rival>, ReadError> {
+        let by = |spender: &Spender| match spender {
+            Spender::By(txid) => Some(*txid),
+            Spender::Nobody | Spender::Somebody => None,
+        };
+        let known: BTreeSet<Txid> = spenders.iter().filter_map(by).collect();
+        if known.len() > MAX_RIVALS {
+            let what = "too many transactions spend the inputs";
+            return Err(ReadError::Unavailable(what.into()));
+        }
+        let claimed = tx.and_then(named).filter(|txid| !known.contains(txid));
+        let each: Vec<Txid> = known.iter().copied().chain(claimed).collect();
+        let looks = each.iter().map(|txid| self.source.look(*txid, block));
+        let found = try_join_all(looks).await?;
+        let mut rivals = Vec::new();
+        for (txid, found) in each.iter().zip(found) {
+            let found = found.map(|found| found.transaction);
+            match (known.contains(txid), found) {
+                (_, Some(rival)) if sought.is_spent_by(&rival) => {
+                    rivals.push(Rival::Settled(rival));
+                }
+                (true, Some(_)) => {
+                    let what = "a transaction that does not spend what it is said to";
+                    return Err(ReadError::Doubtful(what.into()));
+                }
+                (true, None) => rivals.push(Rival::Early),
+                // The caller is free to name anything.
+                (false, _) => {}
+            }
+        }
+        Ok(rivals)
+    }
+
+    async fn anchor(&self, block: &Block) -> Result<(), ReadError> {
+        anchored(self.source.hash_at(block.number).await?, block)
+    }
+
+    fn tip<T>(&self, with: impl FnOnce(&mut Tip) -> T) -> T {
+        with(&mut self.tip.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -158,64 +247,7 @@ impl Tip {
     }
 }
 
-impl Node {
-    async fn read_head(&self) -> Result<Head, ReadError> {
-        let block = self.ask(|client| {
-            let height: u64 = client.call("getblockcount", &[])?;
-            header(client, &hash_at(client, height)?.ok_or(Fault::Moved)?)
-        });
-        Ok(Head {
-            block: block.await?,
-            tagged: None,
-        })
-    }
-
-    /// Runs `question` on a blocking thread, after a check that the node is on our chain.
-    async fn ask<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&Client) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, ReadError> {
-        let deadline = Instant::now() + self.patience;
-        let permit = timeout_at(deadline, self.permits.clone().acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else {
-            return Err(ReadError::Unavailable("too many reads under way".into()));
-        };
-        let client = self.client(deadline);
-        let genesis = self.genesis.filter(|_| !self.identified.load(Relaxed));
-        let answered = tokio::task::spawn_blocking(move || {
-            // Held until the thread is free, even if the caller stopped waiting.
-            let _permit = permit;
-            if let Some(genesis) = genesis
-                && hash_at(&client, 0)? != Some(genesis)
-            {
-                return Err(Fault::OtherChain);
-            }
-            question(&client)
-        });
-        let answer = match timeout_at(deadline, answered).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(stopped)) => return Err(ReadError::Unavailable(stopped.to_string())),
-            Err(_) => Err(Fault::Late),
-        };
-        match &answer {
-            Ok(_) if genesis.is_some() => self.identified.store(true, Relaxed),
-            // When the connection comes back, another node may answer under the same name.
-            Err(Fault::Rpc(_) | Fault::Late) => self.identified.store(false, Relaxed),
-            _ => {}
-        }
-        Ok(answer?)
-    }
-
-    fn client(&self, deadline: Instant) -> Client {
-        let transport = Blocking {
-            channel: self.channel.clone(),
-            runtime: Handle::current(),
-            deadline,
-        };
-        Client::from_jsonrpc(jsonrpc::Client::with_transport(transport))
-    }
-
-    fn tip<T>(&self, with: impl FnOnce(&mut Tip) -> T) -> T {
-        with(&mut self.tip.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+/// The id that a caller names; no transaction has one of another length.
+fn named(tx: &TxRef) -> Option<Txid> {
+    B256::try_from(tx.bytes.as_ref()).ok().map(|id| txid(&id))
 }

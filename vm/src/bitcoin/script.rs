@@ -1,31 +1,40 @@
-//! Output scripts of main-net addresses. Pure.
+//! Output scripts of addresses. Pure.
 
 use std::str::FromStr;
 
-use bitcoin::{Address, Network, Script, ScriptBuf, XOnlyPublicKey};
+use bitcoin::{Address, Script, ScriptBuf, XOnlyPublicKey};
 
-use super::address::Addresses;
-use crate::{Codec, CodecError, protocol::text};
+use super::network::Network;
+use crate::{Codec, CodecError, protocol::text, types};
 
-/// The script that pays `address`. Refuses a taproot key that is no point on the curve, because nobody could spend
-/// from it.
-pub fn of_address(address: &str) -> Result<ScriptBuf, CodecError> {
-    let refused = || CodecError(format!("{:?} has no matching script", text::short(address)));
-    Addresses.encode_address(address)?;
-    let script = Address::from_str(address)
-        .and_then(|parsed| parsed.require_network(Network::Bitcoin))
-        .map_err(|_| refused())?
-        .script_pubkey();
-    spendable(&script).then_some(script).ok_or_else(refused)
-}
+impl Network {
+    /// The script that pays `address`. Refuses a taproot key that is no point on the curve, because nobody could spend
+    /// from it.
+    pub fn script(&self, address: &str) -> Result<ScriptBuf, CodecError> {
+        let refused = || CodecError(format!("{:?} has no matching script", text::short(address)));
+        self.encode_address(address)?;
+        let script = Address::from_str(address)
+            .and_then(|parsed| parsed.require_network(self.kind))
+            .map_err(|_| refused())?
+            .script_pubkey();
+        spendable(&script).then_some(script).ok_or_else(refused)
+    }
 
-/// The main-net address that `script` pays.
-pub fn to_address(script: &Script) -> Result<String, CodecError> {
-    Address::from_script(script, Network::Bitcoin)
-        .ok()
-        .filter(|_| spendable(script))
-        .map(|address| address.to_string())
-        .ok_or_else(|| CodecError("a script without an address".into()))
+    /// The text of the address that `script` pays.
+    pub fn address_text(&self, script: &Script) -> Result<String, CodecError> {
+        Address::from_script(script, self.kind)
+            .ok()
+            .filter(|_| spendable(script))
+            .map(|address| address.to_string())
+            .ok_or_else(|| CodecError("a script without an address".into()))
+    }
+
+    /// The address that `script` pays.
+    pub fn address(&self, script: &Script) -> Option<types::Address> {
+        let text = self.address_text(script).ok()?;
+        let bytes = self.encode_address(&text).ok()?;
+        Some(types::Address::from_parts(&text, bytes))
+    }
 }
 
 /// A version 1 witness program is spendable only as taproot.
@@ -37,7 +46,7 @@ fn spendable(script: &Script) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{of_address, to_address};
+    use crate::bitcoin::network::{LOCAL, MAIN, TEST};
 
     #[test]
     fn every_kind_of_address_has_a_script_and_comes_back() {
@@ -48,7 +57,8 @@ mod tests {
             "bc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qccfmv3",
             "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0",
         ] {
-            assert_eq!(to_address(&of_address(address).unwrap()).unwrap(), address);
+            let script = MAIN.script(address).unwrap();
+            assert_eq!(MAIN.address_text(&script).unwrap(), address);
         }
     }
 
@@ -61,7 +71,20 @@ mod tests {
             "1BoatSLRHtKNngkdXEeobR76b53LETtpyU",
             "",
         ] {
-            assert!(of_address(address).is_err(), "{address}");
+            assert!(MAIN.script(address).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn one_script_has_an_address_on_each_network() {
+        let script = MAIN.script("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
+        let script = script.unwrap();
+        for (network, text) in [
+            (&TEST, "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx"),
+            (&LOCAL, "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"),
+        ] {
+            assert_eq!(network.address_text(&script).unwrap(), text);
+            assert_eq!(network.script(text).unwrap(), script);
         }
     }
 }

@@ -3,14 +3,20 @@
 
 use alloy::{hex, sol_types::SolValue};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use bitcoin::{Amount, Psbt, ScriptBuf, psbt::Input, sighash::EcdsaSighashType};
+use bitcoin::{
+    Amount, Psbt, PublicKey, ScriptBuf,
+    ecdsa::Signature,
+    psbt::Input,
+    secp256k1::{Message, SECP256K1},
+    sighash::{EcdsaSighashType, SighashCache},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{address::Addresses, script};
+use super::{network::Network, psbt::Payload, spend::MAX_INPUTS};
 use crate::{
-    Codec, CodecError, WithdrawalCodec, WithdrawalInfo,
+    Codec, CodecError, Spending, WithdrawalCodec, WithdrawalInfo,
     protocol::{
         json,
         request::{PayloadParams, PayloadRequest, WithdrawCall, additional, word},
@@ -47,10 +53,8 @@ impl Withdrawal {
     }
 }
 
-/// Encodes and decodes withdrawals of `bitcoin-vm`.
-pub struct Withdrawals;
-
-impl WithdrawalCodec for Withdrawals {
+/// Encodes and decodes the allocator's transactions.
+impl WithdrawalCodec for Network {
     fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
         Withdrawal::read(withdrawal).map(|(bytes, _)| bytes)
     }
@@ -68,25 +72,27 @@ impl WithdrawalCodec for Withdrawals {
             Err(error) => return WithdrawalInfo::unreadable(&error),
         };
         let id = Sha256::digest(hex::encode_prefixed(&bytes));
+        let spending = self.spending(&psbt, &bytes);
         WithdrawalInfo {
             id: Ok(hex::encode_prefixed(id)),
-            currency: Ok(Addresses.native().into()),
+            currency: Ok(self.native().into()),
             amount: amount(&psbt).map(|amount| amount.to_sat().to_string()),
             recipient: first_output(&psbt)
-                .and_then(|output| script::to_address(&output.script_pubkey)),
-            sole: Err(CodecError("its other outputs are not judged".into())),
+                .and_then(|output| self.address_text(&output.script_pubkey)),
+            sole: spending.as_ref().map(|_| ()).map_err(Clone::clone),
+            spending: spending.ok(),
         }
     }
 
     /// The recipient becomes its output script in base64.
     fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
         let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
-        let depository = script::of_address(&request.depository)?;
+        let depository = self.script(&request.depository)?;
         let data = abi::PayloadData {
             utxos: utxos(&extra.allocator_utxos, &depository)?,
             feeRate: extra.fee_rate,
         };
-        let recipient = script::of_address(&request.recipient)?;
+        let recipient = self.script(&request.recipient)?;
         Ok(PayloadParams {
             recipient: BASE64_STANDARD.encode(recipient.as_bytes()),
             data: data.abi_encode().into(),
@@ -96,7 +102,7 @@ impl WithdrawalCodec for Withdrawals {
 
     fn request_data(&self, request: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
         let extra: RequestExtra = additional(request.additional_data.as_ref(), FAMILY)?;
-        let depository = script::of_address(&request.depository)?;
+        let depository = self.script(&request.depository)?;
         if !depository.is_p2wpkh() {
             return Err(CodecError(
                 "bitcoin-vm allocator must be a P2WPKH address".into(),
@@ -105,13 +111,11 @@ impl WithdrawalCodec for Withdrawals {
         let fee_utxos = extra
             .fee_utxos
             .iter()
-            .map(|fee| fee.utxo.abi(&script::of_address(&fee.address)?));
+            .map(|fee| fee.utxo.abi(&self.script(&fee.address)?));
         let data = abi::RequestData {
             allocatorUtxos: utxos(&extra.allocator_utxos, &depository)?,
             feeUtxos: fee_utxos.collect::<Result<_, _>>()?,
-            feeChangeScript: script::of_address(&extra.fee_change_address)?
-                .into_bytes()
-                .into(),
+            feeChangeScript: self.script(&extra.fee_change_address)?.into_bytes().into(),
             feeRate: extra.fee_rate,
         };
         Ok(data.abi_encode())
@@ -196,11 +200,7 @@ fn amount(psbt: &Psbt) -> Result<Amount, CodecError> {
 
 /// Whether this is a P2WPKH input with its one signature.
 fn signed(input: &Input) -> bool {
-    let Some(spent) = &input.witness_utxo else {
-        return false;
-    };
-    let mut signatures = input.partial_sigs.iter();
-    let (Some((key, signature)), None) = (signatures.next(), signatures.next()) else {
+    let (Some(spent), Some((key, signature))) = (&input.witness_utxo, signature(input)) else {
         return false;
     };
     let ours = key
@@ -208,4 +208,86 @@ fn signed(input: &Input) -> bool {
         .is_ok_and(|hash| ScriptBuf::new_p2wpkh(&hash) == spent.script_pubkey);
     let wanted = input.sighash_type.unwrap_or(EcdsaSighashType::All.into());
     ours && wanted == signature.sighash_type.into()
+}
+
+/// The input's only signature, and its key.
+fn signature(input: &Input) -> Option<(&PublicKey, &Signature)> {
+    let mut signatures = input.partial_sigs.iter();
+    signatures.next().filter(|_| signatures.next().is_none())
+}
+
+impl Network {
+    /// What a transaction says that pays its first output, with the fee, out of one account, and nothing else: the
+    /// other outputs are that account's change and OP_RETURNs.
+    ///
+    /// The account's key has signed it, and it has only the allocator's own fields: others can make no second form of
+    /// it, which would have another id.
+    fn spending(&self, psbt: &Psbt, bytes: &[u8]) -> Result<Spending, CodecError> {
+        let refused = |what: &str| CodecError(what.into());
+        if psbt.inputs.len() > MAX_INPUTS {
+            return Err(refused("too many inputs"));
+        }
+        amount(psbt)?;
+        let account = psbt
+            .inputs
+            .first()
+            .and_then(|input| input.witness_utxo.as_ref());
+        let account = &account.ok_or_else(|| refused("no inputs"))?.script_pubkey;
+        let mut spent = psbt.inputs.iter().filter_map(|it| it.witness_utxo.as_ref());
+        if !spent.all(|spent| spent.script_pubkey == *account) {
+            return Err(refused("it spends from several accounts"));
+        }
+        let mut outputs = psbt.unsigned_tx.output.iter();
+        if outputs
+            .next()
+            .is_none_or(|first| first.script_pubkey == *account)
+        {
+            return Err(refused("it pays the account that it spends from"));
+        }
+        let is_kept = |output: &bitcoin::TxOut| {
+            let script = &output.script_pubkey;
+            script == account || (script.is_op_return() && output.value == Amount::ZERO)
+        };
+        if !outputs.all(is_kept) {
+            return Err(refused("its other outputs are not change"));
+        }
+        let payload = canonical(psbt, bytes).ok_or_else(|| refused("not the allocator's form"))?;
+        if !is_valid(psbt) {
+            return Err(refused("a signature is not valid"));
+        }
+        Ok(Spending {
+            payer: self.address_text(account)?,
+            payload: payload.encode().into(),
+        })
+    }
+}
+
+/// The allocator's payload, if `bytes` are what it gives with the signatures of the PSBT.
+fn canonical(psbt: &Psbt, bytes: &[u8]) -> Option<Payload> {
+    let payload = Payload::of(psbt)?;
+    let signatures = psbt.inputs.iter().map(signature);
+    let signatures: Vec<_> = signatures.collect::<Option<_>>()?;
+    let (key, _) = signatures.first()?;
+    let all = signatures.iter().map(|(_, signature)| signature.to_vec());
+    let again = payload.signed(key, &all.collect::<Vec<_>>()).ok()?;
+    (again.serialize() == bytes).then_some(payload)
+}
+
+/// Whether every signature is one of the whole transaction. A high s is none: blocks may have it, but everybody could make
+/// it of the allocator's signature, and so a second withdrawal of another id.
+fn is_valid(psbt: &Psbt) -> bool {
+    let mut hashes = SighashCache::new(&psbt.unsigned_tx);
+    let mut inputs = psbt.inputs.iter().enumerate();
+    inputs.all(|(at, input)| {
+        let (Some(spent), Some((key, signature))) = (&input.witness_utxo, signature(input)) else {
+            return false;
+        };
+        let (script, kind) = (&spent.script_pubkey, EcdsaSighashType::All);
+        let Ok(hash) = hashes.p2wpkh_signature_hash(at, script, spent.value, kind) else {
+            return false;
+        };
+        let (message, signature) = (Message::from(hash), &signature.signature);
+        let valid = SECP256K1.verify_ecdsa(&message, signature, &key.inner);
+        valid.is_ok()
+    })
 }

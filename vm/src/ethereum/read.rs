@@ -189,7 +189,7 @@ impl StateReader for Node {
                 self.anchor(&head.block).await?;
                 return Ok(Some(block));
             }
-            below = older(&head.block, &block, self.finality.seconds);
+            below = self.finality.older(&head.block, &block);
         }
         Ok(None)
     }
@@ -318,17 +318,6 @@ impl Node {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Where to look next when `block` is deep enough below `head` but not yet `seconds` old: as much
-/// deeper as its age falls short, and at least half as deep again; `None` below the first block.
-/// Everybody who sees this chain looks at the same heights.
-fn older(head: &Block, block: &Block, seconds: u64) -> Option<u64> {
-    let depth = head.number - block.number;
-    let age = head.time.saturating_sub(block.time).max(1);
-    let wanted = depth.saturating_mul(seconds).div_ceil(age);
-    let next = wanted.max(depth.saturating_add(depth / 2 + 1));
-    (block.number > 0).then(|| head.number.saturating_sub(next))
 }
 
 /// How nodes refuse a block parameter that they do not know.

@@ -238,6 +238,7 @@ impl WithdrawalCodec for Withdrawals {
             amount: units(action.amount()),
             recipient: Ok(action.into_destination()),
             sole: Ok(()),
+            spending: None,
         }
     }
 

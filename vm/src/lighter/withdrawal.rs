@@ -173,6 +173,7 @@ impl WithdrawalCodec for Withdrawals {
             amount: Ok(transfer.amount.to_string()),
             recipient: Ok(transfer.to_account_index.to_string()),
             sole: Ok(()),
+            spending: None,
         }
     }
 

@@ -103,6 +103,7 @@ impl Spelling {
             amount: part(|moved| moved.amount.to_string()),
             recipient: part(|moved| moved.recipient.clone()),
             sole: sole(&withdrawal),
+            spending: None,
         }
     }
 

@@ -51,6 +51,14 @@ pub trait Answer: Large + Clone + Send + Sync + 'static {
 
     /// What `self` means when `agreed`, a different answer, is agreed.
     fn against(&self, agreed: &Self) -> Dissent;
+
+    /// How serious it is that `self` differs from `agreed` when all are asked once more.
+    fn again(&self, agreed: &Self) -> Weight {
+        match self.against(agreed) {
+            Dissent::Race => Weight::Unresolved,
+            _ => Weight::Contradiction,
+        }
+    }
 }
 
 impl Large for Transaction {
@@ -88,8 +96,18 @@ impl Answer for WithdrawalStatus {
         self == other
     }
 
-    fn against(&self, _: &Self) -> Dissent {
-        Dissent::Lie
+    /// Some chains show their state only as it is now: a withdrawal may end between two reads, or be in doubt again for a
+    /// while.
+    fn against(&self, agreed: &Self) -> Dissent {
+        match (self, agreed) {
+            (Self::Pending, _) | (_, Self::Pending) => Dissent::Race,
+            _ => Dissent::Lie,
+        }
+    }
+
+    /// What ended stays so.
+    fn again(&self, _: &Self) -> Weight {
+        Weight::Contradiction
     }
 }
 
@@ -234,11 +252,7 @@ impl<T: Answer> Agreed<T> {
         if others.iter().flatten().any(|other| is_same(other, &said)) {
             return;
         }
-        let weight = match said.against(&self.answer) {
-            Dissent::Race => Weight::Unresolved,
-            _ => Weight::Contradiction,
-        };
-        seat.dispute(self.what, weight);
+        seat.dispute(self.what, said.again(&self.answer));
     }
 
     async fn once_more(&self, seat: &Seat) -> Option<Kept<T>> {

@@ -456,6 +456,18 @@ async fn state_is_voted() {
     lost(quorum.settled(&head).await);
 }
 
+/// On chains that show only the state of now, two honest reads may differ while a withdrawal is ending.
+#[test]
+fn a_withdrawal_that_only_one_calls_pending_is_asked_about_once_more() {
+    use WithdrawalStatus::{Executed, Expired, Pending};
+    for ended in [Executed, Expired] {
+        assert_eq!(Pending.against(&ended), Dissent::Race);
+        assert_eq!(ended.against(&Pending), Dissent::Race);
+        assert_eq!(ended.again(&Pending), Weight::Contradiction);
+    }
+    assert_eq!(Executed.against(&Expired), Dissent::Lie);
+}
+
 /// Answers that the transaction is too large, and truthfully otherwise.
 fn large(script: &Script) -> Provider {
     let answers = Answers {

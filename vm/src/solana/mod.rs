@@ -1,7 +1,20 @@
 //! The `solana-vm` family.
+//!
+//! `read` talks to one node through `question` and `transport`; `raw`, `executed`, `transfer`, `deposit`, `payment` and
+//! `decode` are pure: node answers in, chain-neutral facts out.
 
 pub mod address;
+pub mod decode;
+mod deposit;
+pub mod executed;
 pub mod owner;
+mod payment;
+pub mod programs;
+mod question;
+pub mod raw;
+mod read;
+mod transfer;
+mod transport;
 pub mod withdrawal;
 
 use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
@@ -15,6 +28,7 @@ pub static FAMILY: Family = Family {
     native_decimals: None,
     tx_prefix: "",
     hints: Hints::NONE,
+    unknown_is_empty: true,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,
@@ -25,7 +39,8 @@ pub static FAMILY: Family = Family {
         watch_blocks: 128,
         has_tags: false,
     },
-    open: None,
+    entry: None,
+    open: Some(read::open),
     trade: None,
     limits: None,
     providers: None,

@@ -1,13 +1,16 @@
 //! Withdrawals of `solana-vm`: the depository's transfer request in Borsh (guide: protocol 8.1). Pure.
 
 use alloy::hex;
+use base64::{Engine, engine::general_purpose::STANDARD};
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use solana_pubkey::Pubkey;
 
+use super::{programs::SYSTEM, raw::RawAccount};
 use crate::{
-    CodecError, WithdrawalCodec, WithdrawalInfo,
+    CodecError, ReadError, WithdrawalCodec, WithdrawalInfo,
     protocol::{
         json,
         request::{PayloadParams, PayloadRequest, WithdrawCall, word},
@@ -17,17 +20,20 @@ use crate::{
 
 /// The native currency, 32 zero bytes, in base58.
 const NATIVE: &str = "11111111111111111111111111111111";
+/// Anchor's discriminator of the account of an executed withdrawal: sha256 of `account:UsedRequest`.
+const USED_REQUEST: [u8; 8] = [0x87, 0x86, 0x6e, 0x4d, 0x96, 0x62, 0xb4, 0x6b];
 
 /// The Borsh layout.
 #[derive(BorshSerialize, BorshDeserialize)]
-struct Transfer {
+pub(super) struct Transfer {
     domain: [u8; 32],
     recipient: [u8; 32],
     token: Option<[u8; 32]>,
     amount: u64,
     nonce: u64,
-    expiration: i64,
-    vault_address: [u8; 32],
+    /// Unix seconds: the depository executes it no later.
+    pub expiration: i64,
+    pub vault_address: [u8; 32],
 }
 
 /// The JSON object.
@@ -99,6 +105,7 @@ impl WithdrawalCodec for Withdrawals {
             amount: Ok(withdrawal.amount.to_string()),
             recipient: Ok(withdrawal.recipient),
             sole: Ok(()),
+            spending: None,
         }
     }
 
@@ -125,4 +132,22 @@ fn key(base58: &str) -> Result<[u8; 32], CodecError> {
     text::base58(base58)?
         .try_into()
         .map_err(|_| CodecError(format!("not a Solana key: {:?}", text::short(base58))))
+}
+
+/// Whether the account of a withdrawal says that it was executed. Anybody may send lamports to its address before.
+pub fn is_used(depository: &Pubkey, account: Option<&RawAccount>) -> Result<bool, ReadError> {
+    let Some(account) = account else {
+        return Ok(false);
+    };
+    let doubt = || ReadError::Doubtful("an account that is none of a withdrawal".into());
+    let data = STANDARD.decode(&account.data.0).map_err(|_| doubt())?;
+    if account.owner.0 == SYSTEM && data.is_empty() {
+        return Ok(false);
+    }
+    let flag = data.strip_prefix(&USED_REQUEST).map(<[u8]>::to_vec);
+    match (account.owner.0 == *depository, flag.as_deref()) {
+        (true, Some([0])) => Ok(false),
+        (true, Some([1])) => Ok(true),
+        _ => Err(doubt()),
+    }
 }

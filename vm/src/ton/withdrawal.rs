@@ -144,6 +144,7 @@ impl WithdrawalCodec for Withdrawals {
             amount: Ok(withdrawal.amount.to_string()),
             recipient: Ok(withdrawal.receiver),
             sole: Ok(()),
+            spending: None,
         }
     }
 

@@ -158,6 +158,7 @@ impl WithdrawalCodec for Withdrawals {
             amount: Ok(withdrawal.amount.to_string()),
             recipient: Ok(withdrawal.destination),
             sole: Ok(()),
+            spending: None,
         }
     }
 

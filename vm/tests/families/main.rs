@@ -1,4 +1,4 @@
-//! The families as their users see them: codecs, owners and withdrawals of all, readers of two against recorded answers
+//! The families as their users see them: codecs, owners and withdrawals of all, readers of three against recorded answers
 //! and lying nodes. One program: what is generic is compiled and linked once for all of these.
 #![allow(
     clippy::unwrap_used,
@@ -11,4 +11,5 @@ mod bitcoin;
 mod codecs;
 mod evm;
 mod owners;
+mod solana;
 mod withdrawals;

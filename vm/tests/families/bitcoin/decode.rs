@@ -7,8 +7,8 @@ use vm::{
     B256, Block, Receipt,
     bitcoin::{
         decode::{Rules, decode},
+        network::MAIN,
         raw::RawTransaction,
-        script::of_address,
     },
 };
 
@@ -17,6 +17,10 @@ use super::node::{LEGACY, SEGWIT, spec};
 const PAYER: &str = "bc1qs34tc3mtzq4w9s2ea7klr2jmxm8p78rsdjzvl0";
 const ID: &str = "0xb18ec80e06a7a4b9de5ebcd2c1d8f24b6070c5daa959f057aa6cb23c94ae394f";
 const OTHER: &str = "0xaaaaaa0e06a7a4b9de5ebcd2c1d8f24b6070c5daa959f057aa6cb23c94ae394f";
+
+fn of_address(address: &str) -> Result<ScriptBuf, vm::CodecError> {
+    MAIN.script(address)
+}
 
 fn to(address: &str, value: f64) -> Value {
     output(&of_address(address).unwrap(), value)
@@ -32,6 +36,11 @@ fn note(text: &[u8]) -> Value {
 }
 
 fn receipt(outputs: Vec<Value>, spent: &[Option<ScriptBuf>]) -> Receipt {
+    signed(outputs, spent, &[])
+}
+
+/// The same with a signature of each input, of these hash types.
+fn signed(outputs: Vec<Value>, spent: &[Option<ScriptBuf>], kinds: &[u8]) -> Receipt {
     let numbered: Vec<Value> = (0..)
         .zip(outputs)
         .map(|(n, mut output)| {
@@ -39,8 +48,14 @@ fn receipt(outputs: Vec<Value>, spent: &[Option<ScriptBuf>]) -> Receipt {
             output
         })
         .collect();
-    let vin = spent.iter().map(|spent| match spent {
-        Some(_) => json!({"txid": "11".repeat(32), "scriptSig": {"hex": ""}}),
+    let vin = spent.iter().enumerate().map(|(at, spent)| match spent {
+        Some(_) => {
+            let kind = kinds.get(at).into_iter();
+            let witness: Vec<_> = kind
+                .map(|kind| format!("3006020101020101{kind:02x}"))
+                .collect();
+            json!({"txid": "11".repeat(32), "scriptSig": {"hex": ""}, "txinwitness": witness})
+        }
         None => json!({"coinbase": "00"}),
     });
     let vin: Vec<Value> = vin.collect();
@@ -53,12 +68,11 @@ fn receipt(outputs: Vec<Value>, spent: &[Option<ScriptBuf>]) -> Receipt {
         parent: B256::ZERO,
         time: 1,
     };
-    decode(
-        &Rules::new(&spec(json!({}))).unwrap(),
-        &transaction,
-        spent,
-        block,
-    )
+    decode(&rules(json!({})), &transaction, spent, block)
+}
+
+fn rules(additional: Value) -> Rules {
+    Rules::new(&spec(additional)).unwrap()
 }
 
 fn from_payer(outputs: Vec<Value>) -> Receipt {
@@ -93,6 +107,33 @@ fn two_different_depositors_are_ambiguous() {
     assert_eq!(refusal(two), "Transaction names several depositors");
 }
 
+/// Whoever leaves inputs or outputs to others has not written all that stands there.
+#[test]
+fn a_deposit_that_others_could_complete_funds_no_order_and_is_one_owners() {
+    let user = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
+    let deposit = |text: &str, spent: &[&str], kinds: &[u8]| {
+        let spent: Vec<_> = spent.iter().map(|s| Some(of_address(s).unwrap())).collect();
+        let outputs = vec![to(LEGACY, 0.1), note(text.as_bytes())];
+        let deposits = signed(outputs, &spent, kinds).deposits;
+        let deposit = deposits.map_err(|refused| refused.0)?.remove(0);
+        Ok::<_, String>((deposit.depositor.text().to_owned(), deposit.named_by_other))
+    };
+    let of = |owner: &str, named_by_other| Ok((owner.to_owned(), named_by_other));
+    let refused = || Err("Could not determine depositor".to_owned());
+    let to_user = format!("{ID}|depositor={user}|");
+    assert_eq!(deposit(ID, &[PAYER], &[1]), of(PAYER, false));
+    assert_eq!(deposit(&to_user, &[PAYER], &[1]), of(user, false));
+    assert_eq!(deposit(ID, &[user, PAYER], &[1, 1]), of(user, false));
+    // NONE, SINGLE, and each with ANYONECANPAY.
+    for open in [2, 3, 0x81, 0x82, 0x83] {
+        assert_eq!(deposit(ID, &[PAYER; 2], &[1, open]), of(PAYER, true));
+        assert_eq!(deposit("no id", &[PAYER], &[open]), of(PAYER, false));
+        // A stranger's input before the payer's, and a stranger's word about the depositor.
+        assert_eq!(deposit(ID, &[user, PAYER], &[1, open]), refused());
+        assert_eq!(deposit(&to_user, &[PAYER], &[open]), refused());
+    }
+}
+
 #[test]
 fn a_note_must_be_one_push_of_text() {
     let ids: Vec<ScriptBuf> = vec![
@@ -104,6 +145,8 @@ fn a_note_must_be_one_push_of_text() {
             .into_script(),
         ScriptBuf::from_bytes(vec![0x6a]),
         ScriptBuf::from_bytes(vec![0x6a, 0x42, 0x30]),
+        // A length of two bytes, which others take for text.
+        ScriptBuf::from_bytes([&[0x6a, 0x4d, 0x42, 0], ID.as_bytes()].concat()),
         Builder::new()
             .push_slice(<&bitcoin::script::PushBytes>::try_from(ID.as_bytes()).unwrap())
             .into_script(),
@@ -216,6 +259,100 @@ fn change_withdrawals_and_what_several_gave_pay_nobody() {
     assert_eq!(receipt(payout(), &[None]).payments, []);
     let sender = |spent: &str| receipt(payout(), &[Some(of_address(spent).unwrap())]).sender;
     assert_eq!(sender(PAYER).unwrap().text(), PAYER);
+}
+
+#[test]
+fn what_leaves_a_depository_is_its_execution() {
+    let executed = |spent: &[&str]| {
+        let spent: Vec<_> = spent.iter().map(|s| Some(of_address(s).unwrap())).collect();
+        let found = receipt(vec![to(PAYER, 0.1)], &spent);
+        let executions = found.executions.iter();
+        executions
+            .map(|execution| (execution.depository.text().to_owned(), execution.id))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(executed(&[PAYER]), []);
+    let twice = executed(&[SEGWIT, PAYER, SEGWIT]);
+    assert_eq!(twice, [(SEGWIT.to_owned(), B256::ZERO)]);
+    assert_eq!(executed(&[LEGACY, SEGWIT]).len(), 2);
+}
+
+/// Nobody but the payer writes what stands behind the id, and it changes neither id nor amount.
+#[test]
+fn text_behind_an_id_changes_nothing_but_the_depositor() {
+    for more in [
+        "|depositor=|",
+        "|depositor=0xdead|",
+        // A text that has a hub account, and is no address.
+        "|depositor=1|",
+        &format!("|depositor={SEGWIT}"),
+        "|amount=9|depository=x|",
+        &OTHER[2..],
+    ] {
+        let text = format!("{ID}{more}");
+        let deposits = from_payer(vec![to(LEGACY, 0.1), note(text.as_bytes())]).deposits;
+        let deposit = deposits.unwrap().remove(0);
+        assert_eq!((&*deposit.id, deposit.amount.to()), (ID, 10_000_000_u64));
+        assert_eq!(deposit.depositor.text(), PAYER, "{more}");
+    }
+}
+
+#[test]
+fn a_push_beyond_255_bytes_says_nothing() {
+    let noted = |length: usize| {
+        let text = format!("{ID}{}", " ".repeat(length - ID.len()));
+        let found = from_payer(vec![to(LEGACY, 0.1), note(text.as_bytes())]);
+        found.deposits.unwrap().remove(0).id
+    };
+    assert_eq!(&*noted(255), ID);
+    assert!(noted(256).ends_with("000000"));
+}
+
+#[test]
+fn one_satoshi_off_is_another_amount_and_dust_is_counted() {
+    for (value, wanted) in [(0.00000545, 545_u64), (0.00000546, 546), (0.00000547, 547)] {
+        let deposits = from_payer(vec![to(LEGACY, value)]).deposits.unwrap();
+        assert_eq!(deposits[0].amount.to::<u64>(), wanted);
+    }
+}
+
+/// The chain's entry names the network: addresses are that network's, and the other's scripts are nobody's.
+#[test]
+fn deposits_of_a_local_network_are_in_its_addresses() {
+    let local = |address: &str| vm::bitcoin::network::LOCAL.script(address).unwrap();
+    let (depository, payer) = (
+        "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080",
+        "mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn",
+    );
+    let entry = json!({"id": "regtest", "hubChainId": "7", "depository": depository,
+        "additionalData": {"network": "regtest"}});
+    let entry: vm::ChainEntry = serde_json::from_value(entry).unwrap();
+    let family = vm::family("bitcoin-vm").unwrap();
+    let spec = entry.spec(family, false).unwrap();
+    assert_eq!(spec.family.name, family.name);
+    assert!(spec.family.account(payer).is_ok() && family.account(payer).is_err());
+    let raw = json!({"txid": "00".repeat(32), "vin": [{"txid": "11".repeat(32)}],
+        "vout": [{"n": 0, "value": 0.5, "scriptPubKey": {"hex": local(depository).to_hex_string()}}]});
+    let raw: RawTransaction = serde_json::from_value(raw).unwrap();
+    let block = vm::Block {
+        number: 1,
+        hash: B256::ZERO,
+        parent: B256::ZERO,
+        time: 1,
+    };
+    let found = decode(
+        &Rules::new(&spec).unwrap(),
+        &raw,
+        &[Some(local(payer))],
+        block,
+    );
+    let deposit = found.deposits.unwrap().remove(0);
+    assert_eq!(deposit.depository.text(), depository);
+    assert_eq!(deposit.depositor.text(), payer);
+    // An entry of the main network takes no such depository.
+    let mut main = entry;
+    main.additional_data.remove("network");
+    assert!(main.spec(family, false).is_err());
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! A node in this process that serves the recorded chain over HTTP, honestly or not.
+//! A node and an index in this process, which serve a [`Ledger`] over HTTP, honestly or not.
 
 use std::{
     convert::Infallible,
@@ -11,7 +11,7 @@ use std::{
 
 use http_body_util::{BodyExt, Full};
 use hyper::{
-    Request, Response,
+    HeaderMap, Request, Response, StatusCode,
     body::{Bytes, Incoming},
     service::service_fn,
 };
@@ -19,6 +19,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use vm::{ChainEntry, ChainSpec, Endpoint, Provider};
+
+use super::ledger::Ledger;
 
 pub static WORLD: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../fixtures/recorded/bitcoin.json")).unwrap()
@@ -28,8 +30,13 @@ pub const LEGACY: &str = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
 pub const SEGWIT: &str = "bc1q82jn90vgkwvknrhxpla797tu050fj0jaaaznne";
 
 pub fn spec(additional: Value) -> Arc<ChainSpec> {
+    owned_by(LEGACY, additional)
+}
+
+/// The same with another first depository.
+pub fn owned_by(depository: &str, additional: Value) -> Arc<ChainSpec> {
     let entry: ChainEntry = serde_json::from_value(json!({
-        "id": "bitcoin", "vmType": "bitcoin-vm", "hubChainId": "7", "depository": LEGACY,
+        "id": "bitcoin", "vmType": "bitcoin-vm", "hubChainId": "7", "depository": depository,
         "additionalDepositories": [SEGWIT], "additionalData": additional,
     }))
     .unwrap();
@@ -40,11 +47,18 @@ pub fn spec(additional: Value) -> Arc<ChainSpec> {
 
 /// Changes an answer: method, parameters, `result` or `error`.
 type Lie = Arc<dyn Fn(&str, &Value, &mut Value) + Send + Sync>;
+/// Changes the text of an answer: the method or path, the text.
+type Garble = Arc<dyn Fn(&str, &mut String) + Send + Sync>;
 
-#[derive(Default)]
 pub struct State {
+    pub ledger: Mutex<Ledger>,
     lie: Mutex<Option<Lie>>,
+    garble: Mutex<Option<Garble>>,
     pub calls: Mutex<Vec<String>>,
+    /// The headers of what the index was asked.
+    pub headers: Mutex<Vec<HeaderMap>>,
+    /// The index wants this in `authorization`.
+    pub token: Mutex<Option<String>>,
     /// Requests that arrive get no answer.
     pub hanging: AtomicBool,
     pub hung: AtomicU64,
@@ -64,10 +78,25 @@ impl Drop for Node {
     }
 }
 
+/// Serves the recorded world.
 pub async fn node() -> Node {
+    serve(Ledger::recorded(&WORLD)).await
+}
+
+pub async fn serve(ledger: Ledger) -> Node {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let state: Arc<State> = Arc::default();
+    let state = Arc::new(State {
+        ledger: Mutex::new(ledger),
+        lie: Mutex::default(),
+        garble: Mutex::default(),
+        calls: Mutex::default(),
+        headers: Mutex::default(),
+        token: Mutex::default(),
+        hanging: AtomicBool::default(),
+        hung: AtomicU64::default(),
+        down: AtomicBool::default(),
+    });
     let shared = state.clone();
     let task = tokio::spawn(async move {
         loop {
@@ -91,12 +120,45 @@ impl Node {
     }
 
     pub fn open_within(&self, spec: &Arc<ChainSpec>, timeout: Duration) -> Provider {
+        let longest = vm::protocol::limits::PROVIDER_ANSWER;
+        self.open_limited(spec, (timeout, longest))
+    }
+
+    /// Opens the node with so much time, and so many bytes of an answer.
+    pub fn open_limited(
+        &self,
+        spec: &Arc<ChainSpec>,
+        (timeout, longest): (Duration, usize),
+    ) -> Provider {
         let endpoint = Endpoint {
             position: 1,
             url: format!("http://user:secret@127.0.0.1:{}/", self.port)
                 .parse()
                 .unwrap(),
             timeout,
+            longest,
+            allows: None,
+            client: Endpoint::client().unwrap(),
+        };
+        (spec.family.open.unwrap())(spec, &endpoint).unwrap()
+    }
+
+    /// Where the index is.
+    pub fn index_url(&self) -> String {
+        format!("http://127.0.0.1:{}/index", self.port)
+    }
+
+    /// Where the index' customers get their tokens.
+    pub fn token_url(&self) -> String {
+        format!("http://127.0.0.1:{}/token", self.port)
+    }
+
+    /// Opens the index that the entry names.
+    pub fn open_index(&self, spec: &Arc<ChainSpec>) -> Provider {
+        let endpoint = Endpoint {
+            position: 2,
+            url: spec.further_providers().unwrap().pop().unwrap(),
+            timeout: Duration::from_secs(2),
             longest: vm::protocol::limits::PROVIDER_ANSWER,
             allows: None,
             client: Endpoint::client().unwrap(),
@@ -107,26 +169,67 @@ impl Node {
     pub fn lie(&self, lie: impl Fn(&str, &Value, &mut Value) + Send + Sync + 'static) {
         *self.state.lie.lock().unwrap() = Some(Arc::new(lie));
     }
+
+    pub fn garble(&self, garble: impl Fn(&str, &mut String) + Send + Sync + 'static) {
+        *self.state.garble.lock().unwrap() = Some(Arc::new(garble));
+    }
+
+    pub fn ledger<T>(&self, with: impl FnOnce(&mut Ledger) -> T) -> T {
+        with(&mut self.state.ledger.lock().unwrap())
+    }
+
+    /// How often this was asked.
+    pub fn count(&self, what: &str) -> usize {
+        let calls = self.state.calls.lock().unwrap();
+        calls.iter().filter(|call| call.starts_with(what)).count()
+    }
 }
 
-async fn answer(
-    state: Arc<State>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+impl State {
+    fn text(&self, what: &str, mut text: String) -> Full<Bytes> {
+        if let Some(garble) = &*self.garble.lock().unwrap() {
+            garble(what, &mut text);
+        }
+        Full::new(Bytes::from(text))
+    }
+
+    fn called(&self, what: &str) {
+        self.calls.lock().unwrap().push(what.to_owned());
+    }
+}
+
+type Answer = Response<Full<Bytes>>;
+
+async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Answer, Infallible> {
     if state.hanging.load(SeqCst) {
         state.hung.fetch_add(1, SeqCst);
         return std::future::pending().await;
     }
     if state.down.load(SeqCst) {
-        let down = Response::builder().status(503);
-        return Ok(down.body(Full::default()).unwrap());
+        return Ok(with_status(
+            StatusCode::SERVICE_UNAVAILABLE,
+            Full::default(),
+        ));
+    }
+    let path = request.uri().path().to_owned();
+    if let Some(path) = path.strip_prefix("/index/") {
+        return Ok(indexed(&state, path, request.headers().clone()));
     }
     let body = request.into_body().collect().await.unwrap().to_bytes();
+    if path == "/token" {
+        state.called(&format!("token {}", String::from_utf8_lossy(&body)));
+        let token = state.token.lock().unwrap().clone();
+        let given = json!({"access_token": token.unwrap_or_default(), "expires_in": 300});
+        return Ok(with_status(
+            StatusCode::OK,
+            state.text("token", given.to_string()),
+        ));
+    }
     let question: Value = serde_json::from_slice(&body).unwrap();
     let one = |question: &Value| {
         let method = question["method"].as_str().unwrap();
-        state.calls.lock().unwrap().push(method.to_owned());
-        let mut answer = honest(method, &question["params"]);
+        state.called(method);
+        let mut answer = state.ledger.lock().unwrap().answer(question);
         if let Some(lie) = &*state.lie.lock().unwrap() {
             lie(method, &question["params"], &mut answer);
         }
@@ -138,35 +241,29 @@ async fn answer(
         question => one(question),
     };
     // Bitcoin Core answers errors with a status of their own.
-    let status = if answer["error"].is_object() {
-        500
-    } else {
-        200
+    let status = match answer["error"].is_object() {
+        true => StatusCode::INTERNAL_SERVER_ERROR,
+        false => StatusCode::OK,
     };
-    let body = Full::new(Bytes::from(answer.to_string()));
-    Ok(Response::builder().status(status).body(body).unwrap())
+    let method = question["method"].as_str().unwrap_or("batch");
+    Ok(with_status(status, state.text(method, answer.to_string())))
 }
 
-fn honest(method: &str, params: &Value) -> Value {
-    let blocks = WORLD["blocks"].as_object().unwrap();
-    let found = match method {
-        "getblockcount" => Some(WORLD["height"].clone()),
-        "getblockhash" => blocks
-            .values()
-            .find(|block| block["height"] == params[0])
-            .map(|b| b["hash"].clone()),
-        "getblockheader" => params[0]
-            .as_str()
-            .and_then(|hash| blocks.get(hash))
-            .cloned(),
-        "getrawtransaction" => params[0]
-            .as_str()
-            .and_then(|id| WORLD["transactions"].get(id))
-            .cloned(),
-        _ => None,
-    };
-    match found {
-        Some(result) => json!({"result": result, "error": null}),
-        None => json!({"result": null, "error": {"code": -5, "message": "unknown"}}),
+fn indexed(state: &State, path: &str, headers: HeaderMap) -> Answer {
+    state.called(&format!("GET {path}"));
+    let token = state.token.lock().unwrap().clone();
+    let wanted = token.map(|token| format!("Bearer {token}"));
+    let shown = headers.get("authorization").cloned();
+    state.headers.lock().unwrap().push(headers);
+    if wanted.is_some_and(|wanted| shown.is_none_or(|shown| shown != *wanted)) {
+        return with_status(StatusCode::UNAUTHORIZED, Full::default());
     }
+    match state.ledger.lock().unwrap().index(path) {
+        Some(text) => with_status(StatusCode::OK, state.text(path, text)),
+        None => with_status(StatusCode::NOT_FOUND, Full::default()),
+    }
+}
+
+fn with_status(status: StatusCode, body: Full<Bytes>) -> Answer {
+    Response::builder().status(status).body(body).unwrap()
 }

@@ -7,12 +7,15 @@ use std::{
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use vm::{Head, ReadError, Receipt, Transaction, U256};
+use vm::{Head, ReadError, Receipt, Transaction, U256, bitcoin::network::MAIN};
 
-use super::node::{LEGACY, Node, SEGWIT, WORLD, node, spec};
+use super::{
+    ledger::{Ledger, output, transaction},
+    node::{LEGACY, Node, SEGWIT, WORLD, node, serve, spec},
+};
 
 /// The recorded transaction that has `outputs` outputs of which the first is worth `value`.
-fn transaction(find: impl Fn(&Value) -> bool) -> String {
+fn recorded(find: impl Fn(&Value) -> bool) -> String {
     let transactions = WORLD["transactions"].as_object().unwrap();
     let mut found = transactions
         .iter()
@@ -23,7 +26,7 @@ fn transaction(find: impl Fn(&Value) -> bool) -> String {
 }
 
 fn paying(value: f64) -> String {
-    transaction(|transaction| transaction["vout"][0]["value"] == json!(value))
+    recorded(|transaction| transaction["vout"][0]["value"] == json!(value))
 }
 
 async fn look(node: &Node, id: &str) -> Result<Transaction, ReadError> {
@@ -75,7 +78,7 @@ async fn deposits_are_read_as_recorded() {
 
 #[tokio::test]
 async fn outputs_to_the_same_depository_add_up() {
-    let id = transaction(|found| found["vout"][1]["value"] == json!(1.234e-05));
+    let id = recorded(|found| found["vout"][1]["value"] == json!(1.234e-05));
     let deposits = receipt(&id).await.deposits.unwrap();
     assert_eq!(deposits[0].amount, U256::from(1235));
     assert_eq!(
@@ -106,7 +109,7 @@ async fn case_of_an_id_is_kept_and_fractions_are_exact() {
 
 #[tokio::test]
 async fn what_is_no_deposit_says_why() {
-    let both = transaction(|found| {
+    let both = recorded(|found| {
         found["vout"][0]["value"] == json!(1e-08) && found["vout"][1]["value"] == json!(1e-08)
     });
     let cases = [
@@ -121,7 +124,7 @@ async fn what_is_no_deposit_says_why() {
 
 #[tokio::test]
 async fn change_of_a_depository_is_no_deposit() {
-    let id = transaction(|found| found["vin"].as_array().unwrap().len() == 2);
+    let id = recorded(|found| found["vin"].as_array().unwrap().len() == 2);
     assert_eq!(receipt(&id).await.deposits.unwrap(), []);
 }
 
@@ -141,7 +144,7 @@ async fn fills_name_their_order_and_pay_by_output() {
 
 #[tokio::test]
 async fn mempool_and_unknown_transactions_are_missing() {
-    let unconfirmed = transaction(|found| found["blockhash"].is_null());
+    let unconfirmed = recorded(|found| found["blockhash"].is_null());
     let unknown = "00".repeat(32);
     for id in [unconfirmed, unknown] {
         assert_eq!(
@@ -153,7 +156,7 @@ async fn mempool_and_unknown_transactions_are_missing() {
 
 #[tokio::test]
 async fn previous_outputs_that_do_not_exist_are_no_answer() {
-    let id = transaction(|found| {
+    let id = recorded(|found| {
         found["vin"][0]["txid"]
             .as_str()
             .is_some_and(|t| t.starts_with("aaaa"))
@@ -194,15 +197,20 @@ async fn previous_outputs_shown_by_the_node_are_not_asked_for() {
 #[tokio::test]
 async fn doubtful_answers_are_refused() {
     type Lie = fn(&str, &Value, &mut Value);
-    let lies: [(&str, Lie); 6] = [
+    let lies: [(&str, Lie); 7] = [
         ("another transaction", |method, _, answer| {
             if method == "getrawtransaction" {
                 answer["result"]["txid"] = json!("11".repeat(32));
             }
         }),
-        ("a block that is not canonical", |method, params, answer| {
-            if method == "getblockhash" && params[0] == 900 {
+        ("no block at the head's height", |method, params, answer| {
+            if method == "getblockhash" && params[0] == 905 {
                 answer["result"] = json!("22".repeat(32));
+            }
+        }),
+        ("outputs out of order", |method, _, answer| {
+            if method == "getrawtransaction" {
+                answer["result"]["vout"][0]["n"] = json!(1);
             }
         }),
         ("another header", |method, params, answer| {
@@ -231,6 +239,98 @@ async fn doubtful_answers_are_refused() {
         node.lie(lie);
         assert!(look(&node, &paying(0.0005)).await.is_err(), "{what}");
     }
+}
+
+/// A node still finds a transaction whose block a reorg removed.
+#[tokio::test]
+async fn a_transaction_of_a_block_that_is_gone_is_missing() {
+    let node = node().await;
+    node.lie(|method, params, answer| {
+        if method == "getblockhash" && params[0] == 900 {
+            answer["result"] = json!("22".repeat(32));
+        }
+    });
+    let found = look(&node, &paying(0.0005)).await;
+    assert_eq!(found.unwrap(), Transaction::Missing);
+}
+
+/// What was in the memory pool is replaced; what was mined is reorged away and spent otherwise.
+#[tokio::test]
+async fn replaced_and_reorged_deposits_are_missing() {
+    let node = serve(Ledger::new()).await;
+    let spec = spec(json!({}));
+    let (fund, first, second) = ("aa".repeat(32), "bb".repeat(32), "cc".repeat(32));
+    let to = |address: &str| MAIN.script(address).unwrap().to_hex_string();
+    let pays = |id: &str, satoshis| {
+        transaction(
+            id,
+            &[(fund.as_str(), 0)],
+            vec![output(&to(LEGACY), satoshis)],
+        )
+    };
+    node.ledger(|ledger| {
+        let payer = to("bc1qs34tc3mtzq4w9s2ea7klr2jmxm8p78rsdjzvl0");
+        ledger.mine(vec![transaction(&fund, &[], vec![output(&payer, 9_000)])]);
+        ledger.put(pays(&first, 5_000));
+    });
+    let seen = async |id: &str| {
+        let reader = node.open(&spec).reader;
+        let head = reader.head().await.unwrap();
+        let tx = spec.family.tx(id, None).unwrap();
+        reader.transaction(&tx, &head).await.unwrap()
+    };
+    assert_eq!(seen(&first).await, Transaction::Missing);
+    node.ledger(|ledger| {
+        ledger.transactions.remove(&first);
+        ledger.mine(vec![pays(&second, 4_000)]);
+        ledger.bury(1);
+    });
+    assert_eq!(seen(&first).await, Transaction::Missing);
+    assert!(matches!(seen(&second).await, Transaction::Succeeded(_)));
+    // Two blocks are undone: the deposit is in the pool again, and then another takes its place.
+    node.ledger(|ledger| ledger.undo(2));
+    assert_eq!(seen(&second).await, Transaction::Missing);
+    node.ledger(|ledger| {
+        ledger.transactions.remove(&second);
+        ledger.mine(vec![pays(&first, 5_000)]);
+        ledger.bury(2);
+    });
+    assert_eq!(seen(&second).await, Transaction::Missing);
+    let Transaction::Succeeded(receipt) = seen(&first).await else {
+        panic!("found")
+    };
+    assert_eq!(receipt.deposits.unwrap()[0].amount, U256::from(5_000));
+}
+
+#[tokio::test]
+async fn unreadable_and_endless_answers_are_refused() {
+    let id = paying(0.0005);
+    let node = node().await;
+    let limited = spec(json!({}));
+    let provider = node.open_limited(&limited, (Duration::from_secs(2), 4_096));
+    let head = provider.reader.head().await.unwrap();
+    let tx = limited.family.tx(&id, None).unwrap();
+    node.garble(|method, text| {
+        if method == "getrawtransaction" {
+            text.truncate(text.len() / 2);
+        }
+    });
+    let cut = provider.reader.transaction(&tx, &head).await;
+    assert!(matches!(cut, Err(ReadError::Doubtful(_))), "{cut:?}");
+    node.garble(|method, text| {
+        if method == "getrawtransaction" {
+            *text = " ".repeat(8_192) + text;
+        }
+    });
+    let long = provider.reader.transaction(&tx, &head).await;
+    assert_eq!(long, Err(ReadError::TooLarge));
+    node.garble(|method, text| {
+        if method == "getrawtransaction" {
+            *text = text.replacen("\"vin\":", "\"vin\":[],\"vin\":", 1);
+        }
+    });
+    let twice = provider.reader.transaction(&tx, &head).await;
+    assert!(matches!(twice, Err(ReadError::Doubtful(_))), "{twice:?}");
 }
 
 #[tokio::test]
@@ -265,7 +365,7 @@ async fn a_block_above_the_head_is_not_seen() {
     head.block.hash = "0xaae39feff667b171174f580fb2f5fb384b84f5e9d4cfe90b1fa18b85d7ee61d0"
         .parse()
         .unwrap();
-    let tip = transaction(|found| found["confirmations"] == 1);
+    let tip = recorded(|found| found["confirmations"] == 1);
     let tx = spec.family.tx(&tip, None).unwrap();
     assert_eq!(
         reader.transaction(&tx, &head).await.unwrap(),

@@ -1,0 +1,301 @@
+//! An Esplora-compatible index of a Bitcoin chain over HTTP (guide: protocol 4.3): a provider like a node, and what
+//! names the transaction that spent an output, which nodes do not know.
+//!
+//! A chain's entry names it in `additionalData`: `esploraCompatibleApiUrl`, and `maestroApiKey`, or
+//! `blockstreamClientId` with `blockstreamClientSecret`.
+
+mod auth;
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bitcoin::{BlockHash, OutPoint, Txid};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use reqwest::header::HeaderMap;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+use url::Url;
+
+use self::auth::Auth;
+use super::{
+    raw::{IndexedBlock, IndexedSpend, IndexedTransaction, RawTransaction},
+    source::{Found, MAX_PREVIOUS, Source, Spender, anchored, block_hash, moved, shown},
+};
+use crate::{
+    ChainSpec, Endpoint, ReadError, SpecError,
+    http::{Body, Channel, PostError, SPENT},
+    protocol::text,
+    types::{B256, Block},
+};
+
+const URL: &str = "esploraCompatibleApiUrl";
+/// Outputs asked about at once.
+const AT_ONCE: usize = 8;
+
+/// The index that a chain's entry names; none or one.
+pub fn providers(additional: &Map<String, Value>) -> Result<Vec<Url>, SpecError> {
+    let Some(text) = setting(additional, URL)? else {
+        return Ok(Vec::new());
+    };
+    // The text may hold credentials: the mistake does not repeat it.
+    let url = text.parse::<Url>().ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+    let wrong = || {
+        SpecError(format!(
+            "additionalData.{URL}: expected an http or https URL"
+        ))
+    };
+    Ok(vec![url.ok_or_else(wrong)?])
+}
+
+/// A text of a chain's entry; an empty one counts as none.
+fn setting<'a>(
+    additional: &'a Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'a str>, SpecError> {
+    match additional.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(_) => Err(SpecError(format!("additionalData.{name}: expected a text"))),
+    }
+}
+
+/// One index.
+pub struct Esplora {
+    channel: Channel,
+    auth: Auth,
+    /// The most time for one read with all its questions.
+    patience: Duration,
+    genesis: Option<BlockHash>,
+    /// Whether the index showed that block and no read has failed since.
+    identified: AtomicBool,
+}
+
+impl Esplora {
+    /// The index that the chain's entry names, asked within the limits of `endpoint`; `None` without one.
+    pub fn of(
+        spec: &ChainSpec,
+        endpoint: &Endpoint,
+        genesis: Option<BlockHash>,
+    ) -> Result<Option<Self>, SpecError> {
+        let Some(url) = providers(&spec.additional)?.pop() else {
+            return Ok(None);
+        };
+        let endpoint = Endpoint {
+            url,
+            ..endpoint.clone()
+        };
+        Ok(Some(Self {
+            auth: Auth::of(spec, &endpoint)?,
+            channel: Channel::new(&spec.id, &endpoint),
+            patience: endpoint.timeout * 3 / 2,
+            genesis,
+            identified: AtomicBool::new(false),
+        }))
+    }
+
+    /// Runs a read within its time, after a check that the index is of our chain.
+    async fn ask<T>(
+        &self,
+        read: impl Future<Output = Result<T, ReadError>>,
+    ) -> Result<T, ReadError> {
+        let identified = async {
+            if let Some(genesis) = self.genesis.filter(|_| !self.identified.load(Relaxed)) {
+                if self.hash(0).await? != Some(genesis) {
+                    let what = "another chain: wrong genesis block";
+                    return Err(ReadError::Doubtful(what.into()));
+                }
+                self.identified.store(true, Relaxed);
+            }
+            read.await
+        };
+        let late = |_| Err(ReadError::Unavailable("timed out".into()));
+        let answer = timeout(self.patience, identified)
+            .await
+            .unwrap_or_else(late);
+        if matches!(answer, Err(ReadError::Unavailable(_))) {
+            self.identified.store(false, Relaxed);
+        }
+        answer
+    }
+
+    /// The answer's body; `None` where the index does not know the thing.
+    async fn get(&self, path: &str) -> Result<Option<Body>, ReadError> {
+        let mut again = self.auth.may_expire();
+        loop {
+            if !self.channel.allows(1) {
+                return Err(ReadError::Unavailable(SPENT.into()));
+            }
+            let mut headers = HeaderMap::new();
+            headers.extend(self.auth.header().await?);
+            match self.channel.get(path, headers).await {
+                Ok(body) => return Ok(Some(body)),
+                Err(PostError::Status { status: 404, .. }) => return Ok(None),
+                Err(PostError::Status { status: 401, .. }) if again => {
+                    self.auth.forget().await;
+                    again = false;
+                }
+                Err(PostError::TooLarge) => return Err(ReadError::TooLarge),
+                Err(error) => return Err(ReadError::Unavailable(error.to_string())),
+            }
+        }
+    }
+
+    async fn json<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ReadError> {
+        let body = self.get(path).await?;
+        let read = body.map(|body| serde_json::from_slice(&body));
+        read.transpose().map_err(|error| unreadable(&error))
+    }
+
+    /// A hash, which is no JSON.
+    async fn text(&self, path: &str) -> Result<Option<BlockHash>, ReadError> {
+        let Some(body) = self.get(path).await? else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(&body).unwrap_or_default();
+        let hash: Result<BlockHash, _> = text.trim().parse();
+        hash.map(Some).map_err(|error| unreadable(&error))
+    }
+
+    async fn hash(&self, height: u64) -> Result<Option<BlockHash>, ReadError> {
+        self.text(&format!("block-height/{height}")).await
+    }
+
+    async fn header(&self, hash: &BlockHash) -> Result<Block, ReadError> {
+        let found: Option<IndexedBlock> = self.json(&format!("block/{hash}")).await?;
+        let found = found.ok_or_else(moved)?;
+        if found.id != *hash {
+            return Err(doubt("another block's header"));
+        }
+        let parent = found.previousblockhash;
+        Ok(Block {
+            number: found.height,
+            hash: shown(hash),
+            parent: parent.map_or(B256::ZERO, |parent| shown(&parent)),
+            time: found.timestamp,
+        })
+    }
+
+    async fn is_there(&self, block: &Block) -> Result<bool, ReadError> {
+        let found = self.hash(block.number).await?;
+        Ok(found.is_some_and(|hash| shown(&hash) == block.hash))
+    }
+
+    async fn found(&self, txid: Txid, head: &Block) -> Result<Option<Found>, ReadError> {
+        anchored(self.hash(head.number).await?.map(|it| shown(&it)), head)?;
+        let indexed: Option<IndexedTransaction> = self.json(&format!("tx/{txid}")).await?;
+        let Some(indexed) = indexed else {
+            return Ok(None);
+        };
+        let transaction = RawTransaction::try_from(indexed).map_err(doubt)?;
+        if transaction.txid != txid {
+            return Err(doubt("another transaction"));
+        }
+        let Some(hash) = transaction.blockhash else {
+            return Ok(None);
+        };
+        let block = self.header(&hash).await?;
+        if block.number > head.number {
+            return Ok(None);
+        }
+        let stands = self.is_there(&block).await?;
+        if !self.is_there(head).await? {
+            return Err(moved());
+        }
+        Ok(stands.then(|| Found {
+            spent: spent(&transaction),
+            transaction,
+            block,
+        }))
+    }
+
+    async fn spender(&self, output: OutPoint) -> Result<Spender, ReadError> {
+        let OutPoint { txid, vout } = output;
+        let spend: Option<IndexedSpend> = self.json(&format!("tx/{txid}/outspend/{vout}")).await?;
+        let Some(spend) = spend else {
+            return Ok(Spender::Somebody);
+        };
+        let is_mined = spend.status.is_some_and(|status| status.block().is_some());
+        match (spend.spent && is_mined, spend.txid) {
+            (false, _) => Ok(Spender::Nobody),
+            (true, Some(txid)) => Ok(Spender::By(txid)),
+            (true, None) => Err(doubt("an output spent by no transaction")),
+        }
+    }
+}
+
+/// See [`Found::spent`].
+fn spent(transaction: &RawTransaction) -> Option<Vec<Option<bitcoin::ScriptBuf>>> {
+    let inputs = || transaction.vin.iter();
+    let mut all: Vec<Txid> = inputs().filter_map(|input| input.txid).collect();
+    all.sort_unstable();
+    all.dedup();
+    let script = |prevout: &super::raw::RawPrevout| prevout.script.hex.clone();
+    let scripts = inputs().map(|input| input.prevout.as_ref().map(script));
+    (all.len() <= MAX_PREVIOUS).then(|| scripts.collect())
+}
+
+#[async_trait]
+impl Source for Esplora {
+    async fn tip(&self) -> Result<Block, ReadError> {
+        self.ask(async {
+            let tip = self.text("blocks/tip/hash").await?;
+            self.header(&tip.ok_or_else(moved)?).await
+        })
+        .await
+    }
+
+    async fn hash_at(&self, height: u64) -> Result<Option<B256>, ReadError> {
+        let found = self.ask(self.hash(height)).await?;
+        Ok(found.map(|hash| shown(&hash)))
+    }
+
+    async fn block(&self, hash: B256) -> Result<Block, ReadError> {
+        let hash = block_hash(&hash);
+        self.ask(self.header(&hash)).await
+    }
+
+    async fn look(&self, txid: Txid, head: &Block) -> Result<Option<Found>, ReadError> {
+        self.ask(self.found(txid, head)).await
+    }
+
+    async fn spenders(&self, outputs: &[OutPoint]) -> Result<Vec<Spender>, ReadError> {
+        let each = stream::iter(outputs.to_vec()).map(|output| self.spender(output));
+        self.ask(each.buffered(AT_ONCE).try_collect()).await
+    }
+}
+
+fn doubt(what: &str) -> ReadError {
+    ReadError::Doubtful(what.into())
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> ReadError {
+    let what = text::short(&error.to_string());
+    ReadError::Doubtful(format!("unreadable answer: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_index_is_named_by_an_http_url_or_not_at_all() {
+        let named = |value: Value| {
+            let entry = json!({ URL: value });
+            providers(entry.as_object().unwrap()).map(|urls| urls.len())
+        };
+        assert_eq!(named(json!("https://index.example/api")), Ok(1));
+        assert_eq!(named(json!(null)), Ok(0));
+        assert_eq!(named(json!("")), Ok(0));
+        for wrong in [json!("ftp://index.example"), json!("s3cret"), json!(7)] {
+            let error = named(wrong).unwrap_err().0;
+            assert!(error.contains(URL) && !error.contains("s3cret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! One Bitcoin node, asked through bitcoincore-rpc, whose calls block: each read is one closure on a blocking thread.
+//! Only [`AT_ONCE`] of them run at once, each with a deadline, so that a hanging node holds only its share of threads.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bitcoin::{BlockHash, OutPoint, Txid};
+use bitcoincore_rpc::{Client, RpcApi, jsonrpc};
+use tokio::{
+    runtime::Handle,
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    esplora::Esplora,
+    question::{Fault, hash_at, header, look, spending, unspent},
+    source::{Found, Source, Spender, block_hash, moved, shown},
+    transport::Blocking,
+};
+use crate::{
+    ChainSpec, Endpoint, ReadError,
+    http::Channel,
+    types::{B256, Block},
+};
+
+/// The most concurrent reads of one node.
+const AT_ONCE: usize = 16;
+
+/// One node.
+pub struct Node {
+    channel: Channel,
+    /// The most time for one read with all its questions.
+    patience: Duration,
+    permits: Arc<Semaphore>,
+    /// The first block of the node's chain, where the chain's entry names it.
+    genesis: Option<BlockHash>,
+    /// Whether the node showed that block and no read has failed since.
+    identified: AtomicBool,
+    /// Names what spent an output, which nodes do not know. What it names is looked at in this node.
+    index: Option<Esplora>,
+}
+
+impl Node {
+    pub fn new(
+        spec: &ChainSpec,
+        endpoint: &Endpoint,
+        (genesis, index): (Option<BlockHash>, Option<Esplora>),
+    ) -> Self {
+        Self {
+            channel: Channel::new(&spec.id, endpoint),
+            // Further answers may be quick after a slow one.
+            patience: endpoint.timeout * 3 / 2,
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            genesis,
+            identified: AtomicBool::new(false),
+            index,
+        }
+    }
+
+    /// Runs `question` on a blocking thread, after a check that the node is on our chain.
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Client) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let deadline = Instant::now() + self.patience;
+        let permit = timeout_at(deadline, self.permits.clone().acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
+            return Err(ReadError::Unavailable("too many reads under way".into()));
+        };
+        let client = self.client(deadline);
+        let genesis = self.genesis.filter(|_| !self.identified.load(Relaxed));
+        let answered = tokio::task::spawn_blocking(move || {
+            // Held until the thread is free, even if the caller stopped waiting.
+            let _permit = permit;
+            if let Some(genesis) = genesis
+                && hash_at(&client, 0)? != Some(genesis)
+            {
+                return Err(Fault::OtherChain);
+            }
+            question(&client)
+        });
+        let answer = match timeout_at(deadline, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(stopped)) => return Err(ReadError::Unavailable(stopped.to_string())),
+            Err(_) => Err(Fault::Late),
+        };
+        match &answer {
+            Ok(_) if genesis.is_some() => self.identified.store(true, Relaxed),
+            // When the connection comes back, another node may answer under the same name.
+            Err(Fault::Rpc(_) | Fault::Late) => self.identified.store(false, Relaxed),
+            _ => {}
+        }
+        Ok(answer?)
+    }
+
+    fn client(&self, deadline: Instant) -> Client {
+        let transport = Blocking {
+            channel: self.channel.clone(),
+            runtime: Handle::current(),
+            deadline,
+        };
+        Client::from_jsonrpc(jsonrpc::Client::with_transport(transport))
+    }
+
+    /// What spent these outputs, as far as the index names it and the node knows the same.
+    async fn named(&self, spent: Vec<OutPoint>) -> Result<HashMap<OutPoint, Txid>, ReadError> {
+        let Some(index) = self.index.as_ref().filter(|_| !spent.is_empty()) else {
+            return Ok(HashMap::new());
+        };
+        let said = index.spenders(&spent).await.unwrap_or_else(|error| {
+            tracing::debug!(provider = self.channel.provider(), %error, "no spender named");
+            Vec::new()
+        });
+        let named = spent.into_iter().zip(said).filter_map(|it| match it {
+            (output, Spender::By(txid)) => Some((output, txid)),
+            _ => None,
+        });
+        let named: Vec<_> = named.collect();
+        let asked = named.clone();
+        let true_ones = self.ask(move |client| spending(client, &asked)).await?;
+        let true_ones = named.into_iter().zip(true_ones);
+        Ok(true_ones.filter(|it| it.1).map(|it| it.0).collect())
+    }
+}
+
+#[async_trait]
+impl Source for Node {
+    async fn tip(&self) -> Result<Block, ReadError> {
+        self.ask(|client| {
+            let height: u64 = client.call("getblockcount", &[])?;
+            let hash = hash_at(client, height)?.ok_or_else(moved)?;
+            header(client, &hash)
+        })
+        .await
+    }
+
+    async fn hash_at(&self, height: u64) -> Result<Option<B256>, ReadError> {
+        let found = self.ask(move |client| hash_at(client, height)).await?;
+        Ok(found.map(|hash| shown(&hash)))
+    }
+
+    async fn block(&self, hash: B256) -> Result<Block, ReadError> {
+        self.ask(move |client| header(client, &block_hash(&hash)))
+            .await
+    }
+
+    async fn look(&self, txid: Txid, head: &Block) -> Result<Option<Found>, ReadError> {
+        let head = head.clone();
+        self.ask(move |client| look(client, &txid, &head)).await
+    }
+
+    async fn spenders(&self, outputs: &[OutPoint]) -> Result<Vec<Spender>, ReadError> {
+        let asked = outputs.to_vec();
+        let unspent = self.ask(move |client| unspent(client, &asked)).await?;
+        let each = || outputs.iter().zip(&unspent);
+        let spent = each().filter(|it| !it.1).map(|it| *it.0).collect();
+        let named = self.named(spent).await?;
+        let spenders = each().map(|(output, unspent)| match (unspent, named.get(output)) {
+            (true, _) => Spender::Nobody,
+            (false, Some(txid)) => Spender::By(*txid),
+            (false, None) => Spender::Somebody,
+        });
+        Ok(spenders.collect())
+    }
+}

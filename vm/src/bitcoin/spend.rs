@@ -1,0 +1,148 @@
+//! What became of an allocator's transaction: it is in the chain, another one spent its inputs, or neither (guide:
+//! protocol 8.5). Pure.
+//!
+//! All inputs are of version 0 witness programs, so that the id of the unsigned transaction is the id that it has in the
+//! chain, whatever its signatures are. Signatures are therefore not compared: one transaction may have several.
+
+use std::collections::HashSet;
+
+use bitcoin::{OutPoint, Psbt, Script, Txid};
+
+use super::{
+    raw::{RawInput, RawTransaction},
+    source::Spender,
+};
+use crate::types::WithdrawalStatus;
+
+/// The most inputs of an allocator's transaction that is judged.
+pub const MAX_INPUTS: usize = 1_000;
+/// The most other transactions that are looked at.
+pub const MAX_RIVALS: usize = 32;
+
+/// An allocator's transaction, to be found in the chain.
+pub struct Sought {
+    unsigned: bitcoin::Transaction,
+    pub inputs: Vec<OutPoint>,
+}
+
+/// A transaction that may have spent inputs of the sought one.
+pub enum Rival {
+    /// In a block that is final.
+    Settled(RawTransaction),
+    /// Not there yet.
+    Early,
+}
+
+/// Why there is no verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undecided {
+    #[error("an input is spent, and nobody says by which transaction")]
+    Unnamed,
+    #[error("another transaction of the same purpose pays otherwise")]
+    Ambiguous,
+}
+
+impl Sought {
+    /// `None` unless `owns` knows the script of every input, each a key's version 0 witness program.
+    pub fn new(psbt: Psbt, owns: impl Fn(&Script) -> bool) -> Option<Self> {
+        let count = psbt.inputs.len();
+        let owned = psbt.inputs.iter().all(|input| {
+            let script = input
+                .witness_utxo
+                .as_ref()
+                .map(|spent| &spent.script_pubkey);
+            script.is_some_and(|script| script.is_p2wpkh() && owns(script))
+        });
+        let inputs = psbt.unsigned_tx.input.iter();
+        let inputs: Vec<_> = inputs.map(|input| input.previous_output).collect();
+        (owned && (1..=MAX_INPUTS).contains(&count) && inputs.len() == count).then_some(Self {
+            unsigned: psbt.unsigned_tx,
+            inputs,
+        })
+    }
+
+    pub fn txid(&self) -> Txid {
+        self.unsigned.compute_txid()
+    }
+
+    /// Whether a transaction spends one of the inputs.
+    pub fn is_spent_by(&self, transaction: &RawTransaction) -> bool {
+        let inputs: HashSet<_> = self.inputs.iter().collect();
+        spent(transaction).any(|outpoint| inputs.contains(&outpoint))
+    }
+
+    /// The verdict on a transaction that is in no final block. `spenders` has one entry for each input.
+    ///
+    /// A transaction that names the same purpose (an OP_RETURN) and pays the same recipient as much was made in its
+    /// place, for example with a higher fee: the withdrawal is executed.
+    pub fn verdict(
+        &self,
+        spenders: &[Spender],
+        rivals: &[Rival],
+    ) -> Result<WithdrawalStatus, Undecided> {
+        let settled = || {
+            rivals.iter().filter_map(|rival| match rival {
+                Rival::Settled(transaction) => Some(transaction),
+                Rival::Early => None,
+            })
+        };
+        // The transaction itself may have become final since it was looked for.
+        let own = self.txid();
+        if settled().any(|rival| rival.txid == own || self.is_replaced_by(rival)) {
+            return Ok(WithdrawalStatus::Executed);
+        }
+        if settled().any(|rival| self.has_purpose_of(rival)) {
+            return Err(Undecided::Ambiguous);
+        }
+        let lost = settled().next().is_some();
+        // Without a purpose no other transaction can have it: one that spent an input is enough.
+        if lost && self.purposes().next().is_none() {
+            return Ok(WithdrawalStatus::Expired);
+        }
+        if !self.covers(spenders, settled().flat_map(spent)) {
+            return Err(Undecided::Unnamed);
+        }
+        let early = rivals.iter().any(|rival| matches!(rival, Rival::Early));
+        Ok(match lost && !early {
+            true => WithdrawalStatus::Expired,
+            false => WithdrawalStatus::Pending,
+        })
+    }
+
+    /// Whether every input that somebody spent is among `spent`, or its spender is named.
+    fn covers(&self, spenders: &[Spender], spent: impl Iterator<Item = OutPoint>) -> bool {
+        let spent: HashSet<_> = spent.collect();
+        let mut each = self.inputs.iter().zip(spenders);
+        each.all(|(input, spender)| *spender != Spender::Somebody || spent.contains(input))
+    }
+
+    /// The OP_RETURN scripts that say something.
+    fn purposes(&self) -> impl Iterator<Item = &Script> {
+        let scripts = self.unsigned.output.iter().map(|it| &*it.script_pubkey);
+        scripts.filter(|script| script.is_op_return() && script.len() > 2)
+    }
+
+    fn has_purpose_of(&self, rival: &RawTransaction) -> bool {
+        let mut purposes = self.purposes();
+        let scripts = || rival.vout.iter().map(|output| &*output.script.hex);
+        purposes.any(|purpose| scripts().any(|script| script == purpose))
+    }
+
+    fn is_replaced_by(&self, rival: &RawTransaction) -> bool {
+        let Some(payment) = self.unsigned.output.first() else {
+            return false;
+        };
+        let paid = rival.vout.iter().any(|output| {
+            output.script.hex == payment.script_pubkey && output.value >= payment.value
+        });
+        paid && self.has_purpose_of(rival)
+    }
+}
+
+fn spent(transaction: &RawTransaction) -> impl Iterator<Item = OutPoint> {
+    let outpoint = |input: &RawInput| Some(OutPoint::new(input.txid?, input.vout));
+    transaction.vin.iter().filter_map(outpoint)
+}
+
+#[cfg(test)]
+mod tests;

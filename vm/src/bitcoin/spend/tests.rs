@@ -1,0 +1,197 @@
+#![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "tests")]
+
+use bitcoin::{
+    Amount, Psbt, ScriptBuf, Sequence, Transaction, TxIn, TxOut, Witness, absolute::LockTime,
+    hashes::Hash, transaction::Version,
+};
+
+use super::*;
+use crate::bitcoin::{
+    network::MAIN,
+    raw::{RawOutput, RawScript},
+};
+
+const DEPOSITORY: &str = "bc1q82jn90vgkwvknrhxpla797tu050fj0jaaaznne";
+const USER: &str = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
+
+fn pay(address: &str, value: u64) -> TxOut {
+    TxOut {
+        value: Amount::from_sat(value),
+        script_pubkey: MAIN.script(address).unwrap(),
+    }
+}
+
+fn purpose(text: &[u8; 4]) -> TxOut {
+    TxOut {
+        value: Amount::ZERO,
+        script_pubkey: ScriptBuf::new_op_return(text),
+    }
+}
+
+fn outpoint(n: u8) -> OutPoint {
+    OutPoint::new(Txid::from_byte_array([n; 32]), n.into())
+}
+
+fn psbt(inputs: &[u8], outputs: Vec<TxOut>) -> Psbt {
+    let input = inputs.iter().map(|n| TxIn {
+        previous_output: outpoint(*n),
+        script_sig: ScriptBuf::new(),
+        sequence: Sequence(0xffff_fffd),
+        witness: Witness::new(),
+    });
+    let unsigned = Transaction {
+        version: Version::ONE,
+        lock_time: LockTime::ZERO,
+        input: input.collect(),
+        output: outputs,
+    };
+    let mut psbt = Psbt::from_unsigned_tx(unsigned).unwrap();
+    for input in &mut psbt.inputs {
+        input.witness_utxo = Some(pay(DEPOSITORY, 1_000));
+    }
+    psbt
+}
+
+fn sought(outputs: Vec<TxOut>) -> Sought {
+    Sought::new(psbt(&[1, 2], outputs), |_| true).unwrap()
+}
+
+/// Another transaction that spends these and pays so.
+fn rival(inputs: &[u8], outputs: &[TxOut]) -> Rival {
+    let vin = inputs.iter().map(|n| RawInput {
+        txid: Some(outpoint(*n).txid),
+        vout: outpoint(*n).vout,
+        prevout: None,
+        script_sig: None,
+        witness: Vec::new(),
+    });
+    let vout = (0..).zip(outputs).map(|(n, output)| RawOutput {
+        value: output.value,
+        n,
+        script: RawScript {
+            hex: output.script_pubkey.clone(),
+        },
+    });
+    Rival::Settled(RawTransaction {
+        txid: Txid::from_byte_array([0xee; 32]),
+        vin: vin.collect(),
+        vout: vout.collect(),
+        blockhash: None,
+    })
+}
+
+use Spender::{By, Nobody, Somebody};
+use WithdrawalStatus::{Executed, Expired, Pending};
+
+fn by(n: u8) -> Spender {
+    By(Txid::from_byte_array([n; 32]))
+}
+
+#[test]
+fn nothing_is_spent_and_nothing_is_decided() {
+    let sought = sought(vec![pay(USER, 900)]);
+    assert_eq!(sought.verdict(&[Nobody, Nobody], &[]), Ok(Pending));
+    // In the memory pool, or in a block that is not final.
+    let early = sought.verdict(&[by(1), by(1)], &[Rival::Early]);
+    assert_eq!(early, Ok(Pending));
+}
+
+#[test]
+fn an_input_that_another_transaction_spent_ends_it() {
+    let sought = sought(vec![pay(USER, 900)]);
+    // That it pays the same recipient as much proves nothing: it names no purpose.
+    let other = || rival(&[1], &[pay(USER, 900)]);
+    assert_eq!(sought.verdict(&[by(9), Nobody], &[other()]), Ok(Expired));
+    assert_eq!(sought.verdict(&[Somebody; 2], &[other()]), Ok(Expired));
+    let several = [other(), rival(&[2], &[])];
+    assert_eq!(sought.verdict(&[by(8), by(9)], &several), Ok(Expired));
+    let unnamed = sought.verdict(&[Somebody, Nobody], &[]);
+    assert_eq!(unnamed, Err(Undecided::Unnamed));
+}
+
+#[test]
+fn the_transaction_itself_is_no_rival() {
+    let sought = sought(vec![pay(USER, 900)]);
+    let Rival::Settled(mut own) = rival(&[1, 2], &[pay(USER, 900)]) else {
+        unreachable!()
+    };
+    own.txid = sought.txid();
+    let verdict = sought.verdict(&[by(1), by(1)], &[Rival::Settled(own)]);
+    assert_eq!(verdict, Ok(Executed));
+}
+
+#[test]
+fn a_transaction_of_the_same_purpose_that_pays_takes_its_place() {
+    let sought = sought(vec![pay(USER, 900), purpose(b"wd17")]);
+    let verdict = |spenders, rivals: &[Rival]| sought.verdict(spenders, rivals);
+    let bumped = rival(&[1], &[pay(USER, 900), purpose(b"wd17")]);
+    let spenders = &[by(9), Nobody];
+    assert_eq!(verdict(spenders, &[bumped]), Ok(Executed));
+    for (outputs, wanted) in [
+        // One satoshi short, and paid to another: doubtful, for its purpose says that it should.
+        (
+            vec![pay(USER, 899), purpose(b"wd17")],
+            Err(Undecided::Ambiguous),
+        ),
+        (
+            vec![pay(DEPOSITORY, 900), purpose(b"wd17")],
+            Err(Undecided::Ambiguous),
+        ),
+        (vec![pay(USER, 900), purpose(b"wd18")], Ok(Expired)),
+        (vec![pay(USER, 900)], Ok(Expired)),
+    ] {
+        let other = rival(&[1], &outputs);
+        assert_eq!(verdict(spenders, &[other]), wanted, "{outputs:?}");
+    }
+}
+
+#[test]
+fn with_a_purpose_every_spender_must_be_known_and_final() {
+    let sought = sought(vec![pay(USER, 900), purpose(b"wd17")]);
+    let other = || rival(&[1], &[]);
+    let unnamed = sought.verdict(&[Somebody, Somebody], &[other()]);
+    assert_eq!(unnamed, Err(Undecided::Unnamed));
+    let known = sought.verdict(&[Somebody, Nobody], &[other()]);
+    assert_eq!(known, Ok(Expired));
+    let early = sought.verdict(&[by(8), by(9)], &[other(), Rival::Early]);
+    assert_eq!(early, Ok(Pending));
+}
+
+#[test]
+fn inputs_that_are_not_the_depositorys_are_not_judged() {
+    let outputs = || vec![pay(USER, 900)];
+    let script = MAIN.script(DEPOSITORY).unwrap();
+    let owns = |found: &Script| *found == *script;
+    assert!(Sought::new(psbt(&[1], outputs()), owns).is_some());
+    let refused = |change: fn(&mut Psbt)| {
+        let mut psbt = psbt(&[1, 2], outputs());
+        change(&mut psbt);
+        Sought::new(psbt, owns).is_none()
+    };
+    assert!(refused(
+        |psbt| psbt.inputs[1].witness_utxo = Some(pay(USER, 1))
+    ));
+    assert!(refused(|psbt| psbt.inputs[1].witness_utxo = None));
+    // The id of a transaction that spends such an output depends on its signatures.
+    let legacy = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
+    let mut nested = psbt(&[1], outputs());
+    nested.inputs[0].witness_utxo = Some(pay(legacy, 1));
+    assert!(Sought::new(nested, |_| true).is_none());
+    assert!(Sought::new(psbt(&[], outputs()), |_| true).is_none());
+}
+
+#[test]
+fn rivals_spend_an_input() {
+    let sought = sought(vec![pay(USER, 900)]);
+    for (inputs, wanted) in [
+        (&[1][..], true),
+        (&[3, 2], true),
+        (&[3], false),
+        (&[], false),
+    ] {
+        let Rival::Settled(other) = rival(inputs, &[]) else {
+            unreachable!()
+        };
+        assert_eq!(sought.is_spent_by(&other), wanted, "{inputs:?}");
+    }
+}

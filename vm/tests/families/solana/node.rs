@@ -1,0 +1,237 @@
+//! A node in this process with a chain under the test's control, honest or not.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    convert::Infallible,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Request, Response,
+    body::{Bytes, Incoming},
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use solana_pubkey::Pubkey;
+use tokio::{net::TcpListener, task::JoinHandle};
+use vm::{ChainEntry, ChainSpec, Endpoint, Provider};
+
+pub const PROGRAM: &str = "99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2";
+pub const GENESIS: &str = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
+
+pub fn spec(additional: Value) -> Arc<ChainSpec> {
+    let entry: ChainEntry = serde_json::from_value(json!({
+        "id": "solana", "vmType": "solana-vm", "hubChainId": "7", "depository": PROGRAM,
+        "additionalData": additional,
+    }))
+    .unwrap();
+    entry.spec(vm::family("solana-vm").unwrap(), false).unwrap()
+}
+
+/// What a node shows. Slots without a block are skipped.
+#[derive(Clone, Default)]
+pub struct World {
+    pub finalized: u64,
+    pub blocks: BTreeMap<u64, Value>,
+    /// What stands beside a block; else its own time.
+    pub times: BTreeMap<u64, Value>,
+    /// By their ids. One above the finalized slot is only confirmed.
+    pub transactions: HashMap<String, Value>,
+    pub accounts: HashMap<String, Value>,
+}
+
+impl World {
+    /// Blocks up to `finalized`, and some that are only confirmed.
+    pub fn up_to(finalized: u64) -> Self {
+        let mut world = Self {
+            finalized,
+            ..Self::default()
+        };
+        (1..=finalized + 4).for_each(|slot| world.put_block(slot, slot - 1, 0));
+        world
+    }
+
+    /// A block of fork `fork` at `slot` on the one at `parent`.
+    pub fn put_block(&mut self, slot: u64, parent: u64, fork: u8) {
+        let block = json!({
+            "blockhash": hash(slot, fork), "previousBlockhash": hash(parent, fork), "parentSlot": parent,
+            "blockTime": 1_760_000_000 + slot, "blockHeight": slot,
+        });
+        self.blocks.insert(slot, block);
+    }
+
+    /// Skips a slot: the next block stands on the one before.
+    pub fn skip(&mut self, slot: u64) {
+        self.blocks.remove(&slot);
+        if self.blocks.contains_key(&(slot + 1)) {
+            self.put_block(slot + 1, slot - 1, 0);
+        }
+    }
+}
+
+/// The hash of the block at `slot` in fork `fork`.
+pub fn hash(slot: u64, fork: u8) -> String {
+    let mut bytes = [fork + 1; 32];
+    bytes[24..].copy_from_slice(&slot.to_be_bytes());
+    Pubkey::new_from_array(bytes).to_string()
+}
+
+/// Changes an answer: method, parameters, `result` or `error`.
+type Lie = Arc<dyn Fn(&str, &Value, &mut Value) + Send + Sync>;
+
+#[derive(Default)]
+pub struct State {
+    pub world: Mutex<World>,
+    lie: Mutex<Option<Lie>>,
+    pub calls: Mutex<Vec<String>>,
+    /// Requests that arrive get no answer.
+    pub hanging: AtomicBool,
+    /// Status 429 for all, with a wait of 20 seconds.
+    pub busy: AtomicBool,
+}
+
+pub struct Node {
+    port: u16,
+    pub state: Arc<State>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub async fn node(world: World) -> Node {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let state: Arc<State> = Arc::default();
+    *state.world.lock().unwrap() = world;
+    let shared = state.clone();
+    let task = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let state = shared.clone();
+            let service = service_fn(move |request| answer(state.clone(), request));
+            tokio::spawn(async move {
+                let connection = hyper::server::conn::http1::Builder::new();
+                let _ = connection
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
+            });
+        }
+    });
+    Node { port, state, task }
+}
+
+impl Node {
+    pub fn open(&self, spec: &Arc<ChainSpec>) -> Provider {
+        let endpoint = Endpoint {
+            position: 1,
+            url: format!("http://user:secret@127.0.0.1:{}/", self.port)
+                .parse()
+                .unwrap(),
+            timeout: Duration::from_secs(2),
+            longest: vm::protocol::limits::PROVIDER_ANSWER,
+            allows: None,
+            client: Endpoint::client().unwrap(),
+        };
+        (spec.family.open.unwrap())(spec, &endpoint).unwrap()
+    }
+
+    pub fn lie(&self, lie: impl Fn(&str, &Value, &mut Value) + Send + Sync + 'static) {
+        *self.state.lie.lock().unwrap() = Some(Arc::new(lie));
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut World)) {
+        change(&mut self.state.world.lock().unwrap());
+    }
+
+    pub fn calls(&self, method: &str) -> usize {
+        let calls = self.state.calls.lock().unwrap();
+        calls.iter().filter(|call| *call == method).count()
+    }
+}
+
+async fn answer(
+    state: Arc<State>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    if state.hanging.load(SeqCst) {
+        return std::future::pending().await;
+    }
+    if state.busy.load(SeqCst) {
+        let busy = Response::builder().status(429).header("retry-after", "20");
+        return Ok(busy.body(Full::default()).unwrap());
+    }
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let question: Value = serde_json::from_slice(&body).unwrap();
+    let method = question["method"].as_str().unwrap();
+    state.calls.lock().unwrap().push(method.to_owned());
+    let mut answer = honest(&state.world.lock().unwrap(), method, &question["params"]);
+    if let Some(lie) = &*state.lie.lock().unwrap() {
+        lie(method, &question["params"], &mut answer);
+    }
+    answer["jsonrpc"] = json!("2.0");
+    answer["id"] = question["id"].clone();
+    Ok(Response::new(Full::new(Bytes::from(answer.to_string()))))
+}
+
+fn honest(world: &World, method: &str, params: &Value) -> Value {
+    let finalized = |config: &Value| match config["commitment"].as_str() {
+        None | Some("finalized") => world.finalized,
+        Some(_) => world.finalized + 4,
+    };
+    let refuse = |code: i64| json!({"error": {"code": code, "message": "refused"}});
+    let result = |value: Value| json!({"result": value});
+    match method {
+        "getGenesisHash" => result(json!(GENESIS)),
+        "getSlot" => result(json!(finalized(&params[0]))),
+        "getBlock" => {
+            let slot = params[0].as_u64().unwrap();
+            match world.blocks.get(&slot) {
+                _ if slot > finalized(&params[1]) => refuse(-32004),
+                Some(block) => result(block.clone()),
+                None => refuse(-32007),
+            }
+        }
+        "getBlocks" => {
+            let (from, to) = (params[0].as_u64().unwrap(), params[1].as_u64().unwrap());
+            let to = to.min(finalized(&params[2]));
+            let slots = world
+                .blocks
+                .keys()
+                .filter(|slot| (from..=to).contains(*slot));
+            result(slots.copied().collect())
+        }
+        "getBlockTime" => {
+            let slot = params[0].as_u64().unwrap();
+            let own = world
+                .blocks
+                .get(&slot)
+                .map(|block| block["blockTime"].clone());
+            let beside = world.times.get(&slot).cloned();
+            beside.or(own).map_or_else(|| refuse(-32007), result)
+        }
+        "getTransaction" => {
+            let found = world.transactions.get(params[0].as_str().unwrap());
+            let found = found.filter(|it| it["slot"].as_u64() <= Some(finalized(&params[1])));
+            result(found.cloned().unwrap_or_default())
+        }
+        "getAccountInfo" => {
+            let slot = finalized(&params[1]);
+            if params[1]["minContextSlot"].as_u64() > Some(slot) {
+                return refuse(-32016);
+            }
+            let found = world.accounts.get(params[0].as_str().unwrap()).cloned();
+            result(json!({"context": {"slot": slot}, "value": found}))
+        }
+        _ => refuse(-32601),
+    }
+}
