@@ -17,9 +17,22 @@ pub fn deposit(site: &DevChain, transaction: B256) -> Value {
     json!({ "chainId": site.id, "transactionId": transaction })
 }
 
+/// The same for any chain; its transactions are called as that chain calls them.
+pub fn deposit_of(chain: &str, transaction: &str) -> Value {
+    json!({ "chainId": chain, "transactionId": transaction })
+}
+
 /// Body of `solver-fills/v1`: `deposits` in the order of the order's inputs.
 pub fn fill(order: &SignedOrder, deposits: &[Deposit], transaction: B256) -> Value {
     let mut body = outcome(order, deposits);
+    body["fill"] = json!({ "transactionId": transaction });
+    body
+}
+
+/// Body of `solver-fills/v1` for an order with one input; `deposit` is its transaction and how claims call it.
+pub fn fill_of(order: &SignedOrder, (deposit, id): (&str, B256), transaction: &str) -> Value {
+    let mut body = order.fields();
+    body["inputs"] = json!([{ "transactionId": deposit, "onchainId": id, "inputIndex": 0 }]);
     body["fill"] = json!({ "transactionId": transaction });
     body
 }

@@ -1,4 +1,4 @@
-//! The pinned npm tools (anvil, solc) and published contracts, installed on first use.
+//! The pinned npm tools (anvil, solc) and published contracts, installed on first use, and bitcoind.
 //!
 //! They live in a cache directory outside `target/`, named after the pins, so that a change of a
 //! pin never meets an old installation. Blocking; nothing here starts a chain.
@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 const PACKAGE: &str = include_str!("../tools/package.json");
 const LOCK: &str = include_str!("../tools/package-lock.json");
 const COMPILE: &str = include_str!("../tools/compile.mjs");
+const BITCOIND: &str = include_str!("../tools/bitcoind.sh");
 
 /// The anvil that everything here is written for.
 pub const ANVIL_VERSION: &str = "1.7.1";
@@ -36,6 +37,42 @@ pub fn anvil() -> Result<PathBuf> {
         path.display()
     );
     Ok(path)
+}
+
+/// Whether [`bitcoind`] has one without a build.
+pub fn has_bitcoind() -> Result<bool> {
+    Ok(bitcoind_on_path().is_some() || made("bitcoind", BITCOIND.as_bytes())?.exists())
+}
+
+fn bitcoind_on_path() -> Option<PathBuf> {
+    let path = PathBuf::from("bitcoind");
+    let version = version_of(&path)?;
+    version.contains("Bitcoin Core").then_some(path)
+}
+
+/// The path of a bitcoind: the one on `PATH`, else one that is built from source, once, in 10 to 20 minutes.
+pub fn bitcoind() -> Result<PathBuf> {
+    if let Some(path) = bitcoind_on_path() {
+        return Ok(path);
+    }
+    let directory = build_once("bitcoind", BITCOIND.as_bytes(), |directory| {
+        tracing::info!("there is no bitcoind on PATH: building one (once, 10 to 20 minutes)");
+        let script = directory.join("build.sh");
+        fs::write(&script, BITCOIND)?;
+        let built = Command::new("sh")
+            .arg(&script)
+            .arg(directory)
+            .stdin(Stdio::null())
+            .output()
+            .context("cannot start sh")?;
+        ensure!(
+            built.status.success(),
+            "there is no bitcoind on PATH, and none could be built:\n{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+        Ok(())
+    })?;
+    Ok(directory.join("bitcoind"))
 }
 
 /// The text of a file of the npm packages: `@scope/package/path`.
@@ -85,7 +122,7 @@ pub fn build_once(
 ) -> Result<PathBuf> {
     let root = cache_root()?;
     fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
-    let directory = root.join(format!("{name}-{}", hex::encode(&keccak256(key)[..8])));
+    let directory = made(name, key)?;
     if directory.exists() {
         return Ok(directory);
     }
@@ -98,6 +135,12 @@ pub fn build_once(
     build(draft.path())?;
     fs::rename(draft.keep(), &directory)?;
     Ok(directory)
+}
+
+/// Where [`build_once`] makes it.
+fn made(name: &str, key: &[u8]) -> Result<PathBuf> {
+    let hash = hex::encode(&keccak256(key)[..8]);
+    Ok(cache_root()?.join(format!("{name}-{hash}")))
 }
 
 /// `INTENTD_DEVNET_CACHE`, else `intentd-devnet` in the user's cache directory.

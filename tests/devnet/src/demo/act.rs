@@ -66,6 +66,24 @@ impl Story<'_> {
         Ok(answer)
     }
 
+    /// Asks the first oracle when all of them have seen what is final on a chain abroad, and shows who signed.
+    pub async fn ask_everybody(&self, route: &str, body: &Value) -> Result<Value> {
+        let path = format!("attestations/{route}");
+        let seen = async {
+            loop {
+                let answer = self.oracles.ask(&path, body).await.unwrap_or_default();
+                let signed = answer["execution"]["signatures"].as_array();
+                if signed.is_some_and(|all| all.len() == self.world.oracles.len()) {
+                    break;
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        // Whoever is too late says why when it is asked once more.
+        let _ = tokio::time::timeout(PATIENCE, seen).await;
+        self.ask(route, body).await
+    }
+
     /// Submits the execution with just as many signatures as the contract asks for.
     pub async fn settle(&mut self, answer: &Value) -> Result<TransactionReceipt> {
         let mut execution = claim::execution(answer)?;

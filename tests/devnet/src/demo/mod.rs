@@ -1,5 +1,6 @@
 //! The README's first command: the whole of it on one machine, then left running for the curious.
 
+mod abroad;
 mod act;
 pub mod api;
 pub mod life;
@@ -9,7 +10,7 @@ mod paste;
 mod story;
 
 use anyhow::Result;
-use devnet::world::{Devnet, Options};
+use devnet::world::{Abroad, Devnet, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
 use oracles::{Oracles, Setup};
@@ -29,14 +30,21 @@ pub async fn run(once: bool) -> Result<()> {
     };
     page.line("starting three chains, compiling and deploying contracts ...")?;
     let world = Devnet::with(options).await?;
-    let setup = Setup {
-        files: world.files(),
-        more: Vec::new(),
+    let sites = tokio::select! {
+        sites = abroad::start(&page) => sites?,
+        _ = tokio::signal::ctrl_c() => return Ok(()),
+        _ = terminate.recv() => return Ok(()),
     };
+    let mut files = world.files();
+    for site in &sites {
+        site.tell(&mut files)?;
+    }
+    let more = Vec::new();
+    let setup = Setup { files, more };
     let mut oracles = Oracles::start(&world, &setup, directory.path()).await?;
-    introduce(&page, &world, &oracles)?;
+    introduce(&page, (&world, &sites), &oracles)?;
     let told = tokio::select! {
-        told = tell(&world, &oracles, &page) => Some(told?),
+        told = tell((&world, &sites), &oracles, &page) => Some(told?),
         _ = tokio::signal::ctrl_c() => None,
         _ = terminate.recv() => None,
     };
@@ -52,7 +60,11 @@ pub async fn run(once: bool) -> Result<()> {
     oracles.stop().await
 }
 
-async fn tell(world: &Devnet, oracles: &Oracles, page: &Page) -> Result<story::Recap> {
+async fn tell(
+    (world, abroad): (&Devnet, &[Abroad]),
+    oracles: &Oracles,
+    page: &Page,
+) -> Result<story::Recap> {
     let mut ledger = Ledger::new(world);
     for site in [&world.origin, &world.destination] {
         ledger.watch(site, "user", world.user.address()).await?;
@@ -66,6 +78,7 @@ async fn tell(world: &Devnet, oracles: &Oracles, page: &Page) -> Result<story::R
     ledger.watch_hub("solver", solver).await?;
     let mut story = Story {
         world,
+        abroad,
         oracles,
         page,
         ledger,
@@ -73,7 +86,7 @@ async fn tell(world: &Devnet, oracles: &Oracles, page: &Page) -> Result<story::R
     story.tell().await
 }
 
-fn introduce(page: &Page, world: &Devnet, oracles: &Oracles) -> Result<()> {
+fn introduce(page: &Page, (world, abroad): (&Devnet, &[Abroad]), oracles: &Oracles) -> Result<()> {
     page.heading("Chains")?;
     for site in [&world.origin, &world.destination] {
         page.fact(
@@ -91,6 +104,9 @@ fn introduce(page: &Page, world: &Devnet, oracles: &Oracles) -> Result<()> {
     )?;
     page.fact("  balances", hub.hub)?;
     page.fact("  oracle contract", hub.oracle)?;
+    for site in abroad {
+        page.fact(site.id(), format!("{} ({})", site.url(), site.names().0))?;
+    }
     page.heading("People")?;
     page.fact("user", world.user.address())?;
     page.fact("solver", world.solver.address())?;

@@ -204,6 +204,13 @@ fn variables(
         ),
     ];
     let mut all = world.files().environment;
+    // Chains that are not of this world are told to everybody alike.
+    let foreign = files.environment.iter();
+    let foreign: Vec<_> = foreign
+        .filter(|(name, _)| all.iter().all(|(known, _)| known != name))
+        .cloned()
+        .collect();
+    all.extend(foreign);
     all.extend(own.map(|(name, value)| (name.to_owned(), value)));
     if number == 0 {
         let market = write("market.json", &files.market)?;

@@ -1,7 +1,6 @@
-//! The story itself: requests that the daemon serves, then by hand what they are made of: a deposit,
-//! a fill, a refund and a withdrawal, each read by three oracles, signed, and settled at the hub with
-//! two signatures. Nothing here states a balance that was not
-//! read back from a chain.
+//! The story itself: requests that the daemon serves, then by hand what they are made of: a deposit, a fill, a refund
+//! and a withdrawal, and deposits and fills of other families, each read by three oracles, signed, and settled at the
+//! hub with two signatures. Nothing here states a balance that was not read back from a chain.
 
 use alloy::{
     primitives::{Address, B256, U256},
@@ -12,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use devnet::{
     claim,
     contracts::{FillRouter, Hub, Token},
-    world::{Deposit, Devnet, Money, SignedOrder, Terms, Withdrawal},
+    world::{Abroad, Deposit, Devnet, Money, SignedOrder, Terms, Withdrawal},
 };
 use serde_json::Value;
 use vm::OrderCall;
@@ -23,12 +22,14 @@ use super::{
 };
 
 /// 10^18 and 10^6: one of either currency.
-const ETH: u64 = 1_000_000_000_000_000_000;
-const USD: u64 = 1_000_000;
+pub const ETH: u64 = 1_000_000_000_000_000_000;
+pub const USD: u64 = 1_000_000;
 
 /// Everything a step needs.
 pub struct Story<'a> {
     pub world: &'a Devnet,
+    /// Chains of other families.
+    pub abroad: &'a [Abroad],
     pub oracles: &'a Oracles,
     pub page: &'a Page,
     pub ledger: Ledger<'a>,
@@ -51,6 +52,9 @@ impl Story<'_> {
         let fill = self.fill(&swap, &deposit).await?;
         let (refund, earned) = self.refund().await?;
         let withdrawal = self.withdrawal(&earned).await?;
+        self.abroad(8).await?;
+        self.page.heading("In the end")?;
+        self.invariant_abroad().await?;
         self.invariant().await?;
         Ok(Recap {
             requests,
@@ -218,7 +222,6 @@ impl Story<'_> {
     /// What the contracts hold is what the hub owes, to the last unit.
     async fn invariant(&self) -> Result<()> {
         let Devnet { origin, hub, .. } = self.world;
-        self.page.heading("In the end")?;
         let held = [
             (
                 Address::ZERO,

@@ -1,6 +1,7 @@
 //! Three chains with everything on them that settlement needs: an origin and a destination with
 //! depository, router and token, and the chain where balances are settled.
 
+mod abroad;
 mod chain;
 mod files;
 pub mod order;
@@ -15,6 +16,7 @@ use anyhow::Result;
 
 use crate::{account::Account, anvil, artifact::Artifacts, node::Node};
 
+pub use abroad::{Abroad, Arrived};
 pub use chain::DevChain;
 pub use files::Files;
 pub use order::{Deposit, Money, SignedOrder, Terms};

@@ -12,9 +12,11 @@ use vm::{
     protocol::{
         hub,
         id::deterministic,
-        order::{Fee, Input, InputPayment, Order, Output, OutputPayment, Refund, VERSION},
+        order::{Fee, Input, InputPayment, Output, OutputPayment, Refund, VERSION},
     },
 };
+
+pub use vm::protocol::order::Order;
 
 use super::{DevChain, Devnet};
 use crate::contracts::{Depository, Token};
@@ -108,7 +110,16 @@ impl Devnet {
 
     /// Signs any order as the solver.
     pub fn sign(&self, order: Order) -> Result<SignedOrder> {
-        let id = order.id(|chain| self.site(chain).map(|_| FAMILY))?;
+        self.sign_in(order, |chain| self.site(chain).map(|_| FAMILY))
+    }
+
+    /// Signs an order over chains of these families.
+    pub(super) fn sign_in(
+        &self,
+        order: Order,
+        family_of: impl Fn(&str) -> Option<&'static Family>,
+    ) -> Result<SignedOrder> {
+        let id = order.id(family_of)?;
         Ok(SignedOrder {
             signature: self.solver.sign_message(id.as_slice())?,
             order,

@@ -7,7 +7,12 @@
     reason = "what a test finds broken ends it"
 )]
 
+#[path = "../../../support/mod.rs"]
+mod support;
+
 mod attacks;
+mod bitcoin;
+mod cluster;
 mod depository;
 mod logs;
 mod node;
@@ -15,4 +20,5 @@ mod orders;
 mod proxy;
 mod router;
 mod settlement;
+mod solana;
 mod story;

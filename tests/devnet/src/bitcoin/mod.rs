@@ -1,0 +1,285 @@
+//! A Bitcoin chain of our own: one bitcoind on regtest, which makes blocks when it is told to.
+
+mod local;
+mod wallet;
+
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use bitcoin::{
+    Address, Amount, BlockHash, Network, Script, ScriptBuf, Transaction, Txid,
+    consensus::encode::serialize_hex,
+};
+use bitcoincore_rpc::{Auth, Client, RpcApi, json::ScanTxOutRequest};
+use serde_json::{Value, json};
+use url::Url;
+
+pub use local::{ID, LocalChain, PROVIDERS};
+pub use wallet::{Coin, FEE, Key, Kind, Spend, note, pay};
+
+use crate::{
+    leash::{Leash, Program},
+    tools,
+};
+
+const READY: &str = "Done loading";
+const USER: &str = "devnet";
+const PASSWORD: &str = "devnet";
+/// How often another port is tried, when somebody else took the one that was free.
+const TRIES: usize = 5;
+/// After so many blocks what a block pays its miner can be spent.
+const MATURITY: u64 = 100;
+/// Blocks whose pay is spent by [`Regtest::fund`].
+const COINS: u64 = 8;
+
+/// A block as the tests speak of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    pub height: u64,
+    pub hash: BlockHash,
+    /// Unix seconds.
+    pub time: u64,
+}
+
+/// A running chain. Dropping it ends it, and its files are gone.
+#[derive(Debug)]
+pub struct Regtest {
+    /// Without the credentials: see [`with_credentials`].
+    pub url: Url,
+    /// Where its files are.
+    pub home: PathBuf,
+    client: Arc<Client>,
+    /// Whom every block pays.
+    miner: Key,
+    /// What the miner can spend.
+    coins: Mutex<Vec<Coin>>,
+    _leash: Leash,
+}
+
+impl Regtest {
+    /// Starts a node with some blocks, so that there is something to spend.
+    pub async fn start() -> Result<Self> {
+        let bitcoind = tokio::task::spawn_blocking(tools::bitcoind).await??;
+        let (port, leash, home) = launch(&bitcoind).await?;
+        let url = format!("http://127.0.0.1:{port}");
+        let auth = Auth::UserPass(USER.to_owned(), PASSWORD.to_owned());
+        let client = Client::new(&url, auth)?;
+        let node = Self {
+            url: Url::parse(&url)?,
+            home,
+            client: Arc::new(client),
+            miner: Key::named("miner")?,
+            coins: Mutex::default(),
+            _leash: leash,
+        };
+        let founded = node.mine(MATURITY + COINS).await?;
+        for hash in founded.into_iter().take(usize::try_from(COINS)?) {
+            let block = node.ask(move |client| client.get_block(&hash)).await?;
+            let coinbase = block.txdata.first().context("an empty block")?;
+            let coin = Coin::of(coinbase, 0, (node.miner, Kind::P2wpkh))?;
+            node.coins().push(coin);
+        }
+        Ok(node)
+    }
+
+    /// Makes `blocks` blocks of what waits, one after another.
+    pub async fn mine(&self, blocks: u64) -> Result<Vec<BlockHash>> {
+        let to = self.miner_address()?;
+        self.ask(move |client| client.generate_to_address(blocks, &to))
+            .await
+    }
+
+    /// Makes one block of just these transactions, whatever else waits. They need not have been sent before.
+    pub async fn mine_only(&self, transactions: &[&Transaction]) -> Result<BlockHash> {
+        let to = self.miner_address()?.to_string();
+        let raw: Vec<String> = transactions.iter().map(|one| serialize_hex(*one)).collect();
+        let made: Value = self
+            .ask(move |client| client.call("generateblock", &[json!(to), json!(raw)]))
+            .await?;
+        let hash = made["hash"].as_str().context("no block")?;
+        Ok(hash.parse()?)
+    }
+
+    /// Hands a transaction to the node, where it waits for a block.
+    pub async fn send(&self, transaction: &Transaction) -> Result<Txid> {
+        let raw = serialize_hex(transaction);
+        self.ask(move |client| client.send_raw_transaction(raw))
+            .await
+    }
+
+    /// Sends a transaction and makes a block of what waits.
+    pub async fn confirm(&self, transaction: &Transaction) -> Result<Txid> {
+        let id = self.send(transaction).await?;
+        self.mine(1).await?;
+        Ok(id)
+    }
+
+    /// A coin of `amount` for `key`, in a block of its own.
+    pub async fn fund(&self, key: Key, kind: Kind, amount: Amount) -> Result<Coin> {
+        let coin = self.coins().pop().context("the miner has nothing left")?;
+        let spend = Spend::of(vec![coin], vec![key.output(kind, amount)]);
+        let transaction = spend.sign()?;
+        self.confirm(&transaction).await?;
+        let change = Coin::of(&transaction, 1, (self.miner, Kind::P2wpkh))?;
+        self.coins().push(change);
+        Coin::of(&transaction, 0, (key, kind))
+    }
+
+    /// The last block.
+    pub async fn tip(&self) -> Result<Block> {
+        let hash = self.ask(Client::get_best_block_hash).await?;
+        self.block(hash).await
+    }
+
+    pub async fn block(&self, hash: BlockHash) -> Result<Block> {
+        let header: Value = self
+            .ask(move |client| client.call("getblockheader", &[json!(hash)]))
+            .await?;
+        Ok(Block {
+            height: header["height"].as_u64().context("no height")?,
+            hash,
+            time: header["time"].as_u64().context("no time")?,
+        })
+    }
+
+    /// The block that `transaction` is in; `None` while it waits, or where nobody knows it.
+    pub async fn included(&self, transaction: Txid) -> Result<Option<BlockHash>> {
+        let asked = self.ask(move |client| {
+            client.call::<Value>("getrawtransaction", &[json!(transaction), json!(1)])
+        });
+        let Ok(found) = asked.await else {
+            return Ok(None);
+        };
+        let hash = found["blockhash"].as_str().map(str::parse).transpose();
+        Ok(hash?)
+    }
+
+    /// The transactions that wait for a block.
+    pub async fn waiting(&self) -> Result<Vec<Txid>> {
+        self.ask(Client::get_raw_mempool).await
+    }
+
+    /// The sum of what can be spent with `script`.
+    pub async fn holds(&self, script: ScriptBuf) -> Result<Amount> {
+        let wanted = [ScanTxOutRequest::Single(format!(
+            "raw({})",
+            script.to_hex_string()
+        ))];
+        let found = self.ask(move |client| client.scan_tx_out_set_blocking(&wanted));
+        Ok(found.await?.total_amount)
+    }
+
+    /// Replaces the last `depth` blocks by empty ones, one more than there were. What was in them waits again.
+    pub async fn reorg(&self, depth: u64) -> Result<()> {
+        let tip = self.tip().await?.height;
+        let first = (tip + 1)
+            .checked_sub(depth)
+            .context("a reorg of everything")?;
+        let gone = self.ask(move |client| client.get_block_hash(first)).await?;
+        self.ask(move |client| client.invalidate_block(&gone))
+            .await?;
+        ensure!(self.tip().await?.height + 1 == first, "the blocks stayed");
+        for _ in 0..=depth {
+            self.mine_only(&[]).await?;
+        }
+        Ok(())
+    }
+
+    fn miner_address(&self) -> Result<Address> {
+        Ok(Address::from_script(
+            &self.miner.script(Kind::P2wpkh),
+            Network::Regtest,
+        )?)
+    }
+
+    fn coins(&self) -> std::sync::MutexGuard<'_, Vec<Coin>> {
+        // The list is sound after every step that can fail.
+        self.coins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Any other question: the node's client blocks.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Client) -> bitcoincore_rpc::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let client = self.client.clone();
+        Ok(tokio::task::spawn_blocking(move || question(&client)).await??)
+    }
+}
+
+/// The URL of a node, or of what stands before it, with the credentials that nodes here ask for.
+pub fn with_credentials(url: &Url) -> String {
+    let bare = url.as_str().trim_start_matches("http://");
+    format!("http://{USER}:{PASSWORD}@{bare}")
+}
+
+/// The address that chains files and claims call `script`.
+pub fn address(script: &Script) -> Result<String> {
+    Ok(Address::from_script(script, Network::Regtest)?.to_string())
+}
+
+/// The script of an address that [`address`] gave.
+pub fn script(address: &str) -> Result<ScriptBuf> {
+    let parsed: Address<_> = address.parse()?;
+    Ok(parsed.require_network(Network::Regtest)?.script_pubkey())
+}
+
+/// Starts `bitcoind` on a port that is free.
+async fn launch(bitcoind: &Path) -> Result<(u16, Leash, PathBuf)> {
+    let mut last = None;
+    for _ in 0..TRIES {
+        let port = free_port()?;
+        match leash(bitcoind, port).await {
+            Ok((leash, home)) => return Ok((port, leash, home)),
+            Err(error) => last = Some(error),
+        }
+    }
+    match last {
+        Some(error) => Err(error),
+        None => bail!("bitcoind was not started"),
+    }
+}
+
+/// A port that nobody listens on now: bitcoind takes none of its own choice.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?.port())
+}
+
+async fn leash(bitcoind: &Path, port: u16) -> Result<(Leash, PathBuf)> {
+    let home = tempfile::Builder::new()
+        .prefix("devnet-bitcoin-")
+        .tempdir()?;
+    let home = home.keep();
+    let directory = home.display();
+    let options = [
+        "-regtest".to_owned(),
+        format!("-datadir={directory}"),
+        format!("-rpcport={port}"),
+        format!("-rpcuser={USER}"),
+        format!("-rpcpassword={PASSWORD}"),
+        "-rpcbind=127.0.0.1".to_owned(),
+        "-rpcallowip=127.0.0.1".to_owned(),
+        "-rpcworkqueue=256".to_owned(),
+        "-server=1".to_owned(),
+        "-listen=0".to_owned(),
+        "-txindex=1".to_owned(),
+        // Older versions take less than an order's id and a depositor.
+        "-datacarriersize=10000".to_owned(),
+        "-persistmempool=0".to_owned(),
+        "-nodebuglogfile".to_owned(),
+        "-printtoconsole=1".to_owned(),
+    ];
+    let program = Program {
+        path: bitcoind,
+        arguments: options.into_iter().map(Into::into).collect(),
+        ready: READY,
+        home: Some(home.clone()),
+    };
+    let (leash, _) = Leash::start(program).await?;
+    Ok((leash, home))
+}

@@ -1,0 +1,143 @@
+//! The story's acts between families: a deposit abroad that is filled here, and a deposit here that is filled abroad.
+
+use alloy::primitives::{Address, U256, utils::format_units};
+use anyhow::{Result, ensure};
+use devnet::{
+    claim,
+    contracts::Hub,
+    tools,
+    world::{Abroad, Devnet, Money},
+};
+
+use super::{
+    page::Page,
+    story::{ETH, Story, USD},
+};
+
+/// What is deposited and paid abroad, in the smallest unit of Bitcoin and of Solana.
+const AMOUNT: u64 = 2_000_000;
+/// What is deposited here for an order that is filled abroad.
+pub const DEPOSITED: u64 = ETH / 20;
+
+/// Bitcoin, where there is a bitcoind, and Solana. Says what is missing, and why: nobody waits for a build here.
+pub async fn start(page: &Page) -> Result<Vec<Abroad>> {
+    page.line("starting Bitcoin and Solana ...")?;
+    let mut all = Vec::new();
+    if tools::has_bitcoind()? {
+        all.push(Abroad::bitcoin().await?);
+    } else {
+        page.line("no bitcoind on PATH, and none was built yet (the tests build one, in 10 to 20 minutes):")?;
+        page.line("the story goes on without Bitcoin")?;
+    }
+    all.push(Abroad::solana().await?);
+    Ok(all)
+}
+
+impl Story<'_> {
+    /// Both ways with every chain abroad; `number` is that of the first act.
+    pub async fn abroad(&mut self, number: usize) -> Result<()> {
+        let sites = self.abroad;
+        for (site, number) in sites.iter().zip((number..).step_by(2)) {
+            self.coming(site, number).await?;
+            self.going(site, number + 1).await?;
+        }
+        Ok(())
+    }
+
+    /// The user deposits abroad, and the solver pays at the destination.
+    async fn coming(&mut self, site: &Abroad, number: usize) -> Result<()> {
+        let (name, ..) = site.names();
+        let title = format!("{number}. By hand: a deposit on {name}, filled on an EVM chain");
+        self.page.heading(&title)?;
+        let Devnet {
+            destination,
+            user,
+            solver,
+            ..
+        } = self.world;
+        let paid = Money {
+            currency: destination.token,
+            amount: U256::from(5 * USD),
+        };
+        let order = self.world.order_from(site, AMOUNT, paid).await?;
+        self.page.fact("order", order.id)?;
+        let deposit = site.deposit(AMOUNT, order.id).await?;
+        let what = format!("user deposits {}", shown(site, U256::from(AMOUNT)));
+        self.page.fact(&what, &deposit.transaction)?;
+        let body = claim::deposit_of(site.id(), &deposit.transaction);
+        let answer = self
+            .ask_everybody("depository-deposits/v1", &claim::with_peers(body))
+            .await?;
+        self.settle(&answer).await?;
+        let payment = destination.pay_erc20(solver, paid, user.address(), order.id);
+        let receipt = payment.await?;
+        self.sent("solver pays 5 USD", &receipt)?;
+        let transaction = receipt.transaction_hash.to_string();
+        let named = (deposit.transaction.as_str(), deposit.onchain_id);
+        let body = claim::with_peers(claim::fill_of(&order, named, &transaction));
+        let place = (&destination.node, &receipt);
+        let answer = self.attest("solver-fills/v1", &body, place).await?;
+        self.settle(&answer).await?;
+        let token = site.token_id()?;
+        let left = self.world.hub.balance(deposit.account, token).await?;
+        ensure!(left.is_zero(), "the order's account still holds {left}");
+        let earned = destination.alias(solver.address())?;
+        let earned = self.world.hub.balance(earned, token).await?;
+        self.page.fact("hub, solver", shown(site, earned))
+    }
+
+    /// The user deposits at the origin, and the solver pays abroad.
+    async fn going(&mut self, site: &Abroad, number: usize) -> Result<()> {
+        let (name, ..) = site.names();
+        let title = format!("{number}. By hand: a deposit on an EVM chain, filled on {name}");
+        self.page.heading(&title)?;
+        let Devnet { origin, user, .. } = self.world;
+        let input = Money {
+            currency: Address::ZERO,
+            amount: U256::from(DEPOSITED),
+        };
+        let order = self.world.order_to(site, input, AMOUNT).await?;
+        self.page.fact("order", order.id)?;
+        let receipt = origin.deposit_native(user, input.amount, order.id).await?;
+        self.sent("user deposits 0.05 ETH", &receipt)?;
+        let deposit = origin.deposited(&receipt).await?;
+        let body = claim::with_peers(claim::deposit(origin, deposit.transaction));
+        let place = (&origin.node, &receipt);
+        let answer = self.attest("depository-deposits/v1", &body, place).await?;
+        self.settle(&answer).await?;
+        let transaction = site.pay(AMOUNT, order.id).await?;
+        let what = format!("solver pays {}", shown(site, U256::from(AMOUNT)));
+        self.page.fact(&what, &transaction)?;
+        let named = deposit.transaction.to_string();
+        let named = (named.as_str(), deposit.onchain_id);
+        let body = claim::with_peers(claim::fill_of(&order, named, &transaction));
+        let answer = self.ask_everybody("solver-fills/v1", &body).await?;
+        self.settle(&answer).await?;
+        Ok(())
+    }
+
+    /// What the depositories abroad hold is what the hub owes, to the last unit.
+    pub async fn invariant_abroad(&self) -> Result<()> {
+        let hub = &self.world.hub;
+        for site in self.abroad {
+            let (held, id) = (site.held().await?, site.token_id()?);
+            let owed = hub.node.view(hub.hub, &Hub::totalSupplyCall { id }).await?;
+            ensure!(
+                owed == held,
+                "the hub owes {owed}, the depository holds {held}"
+            );
+            let both = format!("{} = {}", shown(site, held), shown(site, owed));
+            self.page.fact("depository = hub", both)?;
+        }
+        Ok(())
+    }
+}
+
+fn shown(site: &Abroad, amount: U256) -> String {
+    let (_, symbol, decimals) = site.names();
+    let text = format_units(amount, decimals).unwrap_or_default();
+    format!(
+        "{} {symbol}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
+}

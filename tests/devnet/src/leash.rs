@@ -1,0 +1,97 @@
+//! A process that cannot outlive us.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+/// Runs "$@" in a process group of its own, relays its output until a line has $1 in it, then waits for our end of
+/// stdin to close, which the kernel does however we die, and ends the whole group. It is the last to go, so that nobody
+/// is left behind as a zombie. The directory $2, if any, goes with it.
+const GUARD: &str = r#"
+ready=$1
+home=$2
+shift 2
+"$@" </dev/null 2>&1 | {
+  while IFS= read -r line; do
+    printf '%s\n' "$line"
+    case $line in *"$ready"*) exec >/dev/null; exec cat ;; esac
+  done
+} &
+exec >/dev/null 2>&1
+cat
+trap '' TERM
+kill -TERM 0
+wait
+[ -z "$home" ] || rm -rf -- "$home"
+"#;
+
+const START: Duration = Duration::from_secs(60);
+
+/// What is to run.
+#[derive(Debug)]
+pub struct Program<'a> {
+    pub path: &'a Path,
+    pub arguments: Vec<OsString>,
+    /// What the line has in it with which the program says that it listens.
+    pub ready: &'a str,
+    /// A directory that is removed when the program has ended.
+    pub home: Option<PathBuf>,
+}
+
+/// A running program. Dropping it ends the program.
+#[derive(Debug)]
+pub struct Leash {
+    /// Its stdin is what holds the program: see [`GUARD`].
+    _guard: Child,
+}
+
+impl Leash {
+    /// Starts `program`; also the line with which it said that it listens.
+    pub async fn start(program: Program<'_>) -> Result<(Self, String)> {
+        let home = program.home.unwrap_or_default();
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", GUARD, "devnet-chain", program.ready])
+            .args([home.as_path(), program.path])
+            .args(&program.arguments)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut guard = command.spawn().context("cannot start sh")?;
+        let output = guard.stdout.take().context("no stdout")?;
+        let line = listening(BufReader::new(output), program.ready);
+        let line = tokio::time::timeout(START, line).await;
+        let line =
+            line.with_context(|| format!("{} did not start in time", shown(program.path)))?;
+        let line = line.with_context(|| format!("{} did not start", shown(program.path)))?;
+        Ok((Self { _guard: guard }, line))
+    }
+}
+
+fn shown(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// The line with `ready` in it; what the program said instead, if it ended.
+async fn listening(output: impl AsyncBufReadExt + Unpin, ready: &str) -> Result<String> {
+    let mut said = Vec::new();
+    let mut lines = output.lines();
+    while let Some(line) = lines.next_line().await? {
+        if line.contains(ready) {
+            return Ok(line);
+        }
+        said.push(line);
+    }
+    bail!("it ended before it listened:\n{}", said.join("\n"))
+}

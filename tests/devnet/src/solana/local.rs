@@ -1,0 +1,78 @@
+//! What a daemon has to know of a Solana chain, and what is asked of it.
+
+use alloy::primitives::B256;
+use anyhow::Result;
+use serde_json::{Value, json};
+use solana_keypair::Keypair;
+use solana_signature::Signature;
+use solana_signer::Signer as _;
+use vm::protocol::id::deterministic;
+
+use super::{Cluster, Front, Lag, PROGRAM, keypair};
+use crate::world::Files;
+
+/// The chain's name in orders and in the chains file.
+pub const ID: &str = "cluster";
+/// The chain's number at the hub.
+const HUB_CHAIN_ID: &str = "31004";
+/// The variable that names the chain's providers.
+pub const PROVIDERS: &str = "CLUSTER_RPC_URL";
+
+/// A Solana chain where users deposit and solvers pay, with one honest provider.
+#[derive(Debug)]
+pub struct LocalChain {
+    pub cluster: Cluster,
+    pub front: Front,
+    /// Who lets the depository pay.
+    pub allocator: Keypair,
+    reserve: u64,
+}
+
+impl LocalChain {
+    pub async fn start(lag: Lag) -> Result<Self> {
+        let allocator = keypair("allocator")?;
+        let cluster = Cluster::new(&allocator.pubkey(), lag)?;
+        Ok(Self {
+            front: cluster.provider().await?,
+            reserve: cluster.balance(&cluster.depository.vault()),
+            cluster,
+            allocator,
+        })
+    }
+
+    /// The chain's entry in the chains file.
+    pub fn entry(&self) -> Value {
+        json!({
+            "id": ID,
+            "vmType": "solana-vm",
+            "httpRpcUrl": format!("${PROVIDERS}"),
+            "hubChainId": HUB_CHAIN_ID,
+            "depository": PROGRAM.to_string(),
+        })
+    }
+
+    /// Adds the chain to what a daemon is told, with the front as its provider.
+    pub fn tell(&self, files: &mut Files) {
+        if let Some(chains) = files.chains.as_array_mut() {
+            chains.push(self.entry());
+        }
+        let provider = (PROVIDERS.to_owned(), self.front.url.to_string());
+        files.environment.push(provider);
+    }
+
+    /// What the vault holds besides what its account has to hold.
+    pub fn deposited(&self) -> u64 {
+        let held = self.cluster.balance(&self.cluster.depository.vault());
+        held.saturating_sub(self.reserve)
+    }
+
+    /// Body of `depository-deposits/v1`.
+    pub fn claim(transaction: &Signature) -> Value {
+        json!({ "chainId": ID, "transactionId": transaction.to_string() })
+    }
+
+    /// How a claim calls the deposit that the instruction at `index` of `transaction` makes.
+    pub fn onchain_id(transaction: &Signature, index: u32) -> B256 {
+        deterministic(&[ID, &transaction.to_string(), &index.to_string()])
+    }
+}

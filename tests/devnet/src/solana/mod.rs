@@ -1,0 +1,314 @@
+//! A Solana chain of our own: the real runtime and the real token programs, with a depository program, behind JSON-RPC.
+//! Slots, commitments, block times, skipped slots and forks are what they are told to be.
+
+mod executed;
+mod front;
+mod ledger;
+mod local;
+pub mod program;
+mod rpc;
+pub mod token;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use alloy::primitives::keccak256;
+use anyhow::{Context, Result, anyhow};
+use litesvm::LiteSVM;
+use sha2::{Digest, Sha256};
+use solana_account::Account as State;
+use solana_address_lookup_table_interface::state::{AddressLookupTable, LookupTableMeta};
+use solana_instruction::Instruction;
+use solana_keypair::{Keypair, keypair_from_seed};
+use solana_message::{AddressLookupTableAccount, VersionedMessage, v0};
+use solana_program_runtime::solana_sbpf::program::BuiltinFunctionDefinition as _;
+use solana_pubkey::{Pubkey, pubkey};
+use solana_signature::Signature;
+use solana_signer::Signer;
+use solana_transaction::versioned::VersionedTransaction;
+use spl_token_2022_interface::{
+    extension::{ExtensionType, StateWithExtensions, transfer_fee},
+    instruction as of_tokens,
+    state::{Account as TokenState, Mint},
+};
+
+pub use front::Front;
+pub use ledger::Lag;
+pub use local::{ID, LocalChain, PROVIDERS};
+pub use program::{Depository, Paid, Request};
+pub use token::{TOKEN, TOKEN_2022, Token};
+
+use ledger::Ledger;
+
+/// Where the depository program is.
+pub const PROGRAM: Pubkey = pubkey!("99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2");
+const LOOKUP_TABLES: Pubkey = pubkey!("AddressLookupTab1e1111111111111111111111111");
+/// Lamports of every account that the tests know.
+const FUNDS: u64 = 1_000_000_000_000;
+/// Decimals of every token.
+const DECIMALS: u8 = 6;
+
+/// The ledger that all providers of a chain show.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<Ledger>>);
+
+impl Shared {
+    /// A poisoned ledger is one whose last block was not made: it stands as it was.
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The chain. Its providers are started by [`Cluster::provider`] and end by themselves.
+#[derive(Clone)]
+pub struct Cluster {
+    ledger: Shared,
+    pub depository: Depository,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// A chain whose depository obeys `allocator`. A transaction makes a block at once, and blocks are final `lag` later.
+    pub fn new(allocator: &Pubkey, lag: Lag) -> Result<Self> {
+        let depository = Depository(PROGRAM);
+        // The ledger itself decides which block's hash a transaction may name.
+        let mut state = LiteSVM::new().with_blockhash_check(false);
+        state.add_builtin(PROGRAM, program::Entrypoint::register);
+        let rent = state.minimum_balance_for_rent_exemption(0);
+        state.airdrop(&depository.vault(), rent).map_err(failed)?;
+        let data = allocator.to_bytes().to_vec();
+        put(&mut state, depository.state(), PROGRAM, data)?;
+        #[expect(clippy::disallowed_methods, reason = "the chain begins now")]
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let ledger = Ledger::new(state, i64::try_from(now)?, lag);
+        let cluster = Self {
+            ledger: Shared(Arc::new(Mutex::new(ledger))),
+            depository,
+        };
+        cluster.fund(allocator)?;
+        Ok(cluster)
+    }
+
+    /// One more provider of the chain.
+    pub async fn provider(&self) -> Result<Front> {
+        Front::start(self.ledger.clone()).await
+    }
+
+    /// Makes `blocks` blocks, one slot after another, of what waits.
+    pub fn advance(&self, blocks: u64) {
+        for _ in 0..blocks {
+            self.ledger.lock().make();
+        }
+    }
+
+    /// Lets `slots` slots go by without a block.
+    pub fn skip(&self, slots: u64) {
+        self.ledger.lock().skip(slots);
+    }
+
+    /// The newest `blocks` blocks are on no fork that lives: what was in them is gone, and the chain goes on at later
+    /// slots.
+    pub fn drop_blocks(&self, blocks: usize) {
+        self.ledger.lock().drop_blocks(blocks);
+    }
+
+    /// Whether a transaction makes a block at once; else it waits for [`Cluster::advance`].
+    pub fn automatic(&self, on: bool) {
+        self.ledger.lock().automatic = on;
+    }
+
+    /// Whether nodes know the times of the blocks that are made from now on.
+    pub fn timed(&self, on: bool) {
+        self.ledger.lock().timed = on;
+    }
+
+    /// The slot of the newest block.
+    pub fn slot(&self) -> u64 {
+        self.ledger.lock().tip().slot
+    }
+
+    /// Unix seconds at the newest block.
+    pub fn time(&self) -> i64 {
+        ledger::clock(&self.ledger.lock().tip().state)
+    }
+
+    /// The slot and the time, where nodes know it, of the block of a transaction.
+    pub fn placed(&self, signature: &Signature) -> Option<(u64, Option<i64>)> {
+        let ledger = self.ledger.lock();
+        let block = &ledger.blocks()[ledger.find(signature)?.0];
+        Some((block.slot, block.time))
+    }
+
+    /// What an account holds of the native currency.
+    pub fn balance(&self, of: &Pubkey) -> u64 {
+        self.ledger.lock().tip().state.get_balance(of).unwrap_or(0)
+    }
+
+    /// What the associated account of `owner` holds of a token.
+    pub fn tokens(&self, owner: &Pubkey, (mint, program): Token) -> u64 {
+        let account = token::associated(owner, &mint, &program);
+        let found = self.ledger.lock().tip().state.get_account(&account);
+        let read = |found: State| {
+            let account = StateWithExtensions::<TokenState>::unpack(&found.data);
+            Some(account.ok()?.base.amount)
+        };
+        found.and_then(read).unwrap_or(0)
+    }
+
+    /// 1,000 of the native currency, out of nothing.
+    pub fn fund(&self, account: &Pubkey) -> Result<()> {
+        let mut done = Ok(());
+        self.ledger.lock().change(|state| {
+            let given = state.airdrop(account, FUNDS);
+            done = given.map(drop).map_err(failed);
+        });
+        done
+    }
+
+    /// A lookup table of `addresses`.
+    pub fn lookup_table(&self, addresses: Vec<Pubkey>) -> Result<AddressLookupTableAccount> {
+        let key = Keypair::new().pubkey();
+        let table = AddressLookupTable {
+            meta: LookupTableMeta::default(),
+            addresses: addresses.clone().into(),
+        };
+        let data = table.serialize_for_tests();
+        let data = data.map_err(|error| anyhow!("no lookup table: {error}"))?;
+        let mut done = Ok(());
+        self.ledger.lock().change(|state| {
+            done = put(state, key, LOOKUP_TABLES, data);
+        });
+        done.map(|()| AddressLookupTableAccount { key, addresses })
+    }
+
+    /// A mint of `program` with 6 decimals, whose tokens `owner` makes; on each transfer `fee` ten-thousandths are kept
+    /// back, which only Token-2022 can.
+    pub fn mint(&self, owner: &Keypair, program: Pubkey, fee: u16) -> Result<Token> {
+        let (mint, authority) = (Keypair::new(), owner.pubkey());
+        let key = mint.pubkey();
+        let extensions: &[_] = match fee {
+            0 => &[],
+            _ => &[ExtensionType::TransferFeeConfig],
+        };
+        let length = ExtensionType::try_calculate_account_len::<Mint>(extensions)?;
+        let rent = self.rent(length);
+        let create = solana_system_interface::instruction::create_account;
+        let mut instructions = vec![create(&authority, &key, rent, length as u64, &program)];
+        if fee > 0 {
+            let config = transfer_fee::instruction::initialize_transfer_fee_config;
+            instructions.push(config(&program, &key, None, None, fee, u64::MAX)?);
+        }
+        let begin = of_tokens::initialize_mint2(&program, &key, &authority, None, DECIMALS);
+        instructions.push(begin?);
+        self.execute(&instructions, &[owner, &mint])?;
+        Ok((key, program))
+    }
+
+    /// Gives tokens of `owner`'s mint to `to`.
+    pub fn give(
+        &self,
+        owner: &Keypair,
+        (mint, program): Token,
+        to: &Pubkey,
+        amount: u64,
+    ) -> Result<()> {
+        let account = token::associated(to, &mint, &program);
+        let minted = of_tokens::mint_to(&program, &mint, &account, &owner.pubkey(), &[], amount)?;
+        let open = token::open(&owner.pubkey(), to, (mint, program));
+        self.execute(&[open, minted], &[owner]).map(drop)
+    }
+
+    fn rent(&self, length: usize) -> u64 {
+        let ledger = self.ledger.lock();
+        ledger
+            .tip()
+            .state
+            .minimum_balance_for_rent_exemption(length)
+    }
+
+    /// A transaction of `instructions`, paid by the first of `signers`, which names the newest block.
+    pub fn sign(
+        &self,
+        instructions: &[Instruction],
+        signers: &[&Keypair],
+    ) -> Result<VersionedTransaction> {
+        self.sign_with(instructions, signers, &[])
+    }
+
+    /// The same with accounts from lookup tables.
+    pub fn sign_with(
+        &self,
+        instructions: &[Instruction],
+        signers: &[&Keypair],
+        tables: &[AddressLookupTableAccount],
+    ) -> Result<VersionedTransaction> {
+        let payer = signers.first().context("nobody signs")?.pubkey();
+        let recent = self.ledger.lock().tip().hash;
+        let message = v0::Message::try_compile(&payer, instructions, tables, recent)?;
+        Ok(VersionedTransaction::try_new(
+            VersionedMessage::V0(message),
+            signers,
+        )?)
+    }
+
+    /// Hands a transaction to the chain, whatever comes of it: into a block at once, or to wait for one.
+    pub fn submit(&self, transaction: VersionedTransaction) -> Result<Signature> {
+        let signature = transaction
+            .signatures
+            .first()
+            .copied()
+            .context("unsigned")?;
+        let mut ledger = self.ledger.lock();
+        ledger.waiting.push(transaction);
+        if ledger.automatic {
+            ledger.make().pop().context("no block")??;
+        }
+        Ok(signature)
+    }
+
+    /// Signs, makes a block of it, and fails where the transaction does.
+    pub fn execute(&self, instructions: &[Instruction], signers: &[&Keypair]) -> Result<Signature> {
+        let signature = self.submit(self.sign(instructions, signers)?)?;
+        let ledger = self.ledger.lock();
+        if let Some((at, inside)) = ledger.find(&signature) {
+            ledger.blocks()[at].transactions[inside]
+                .meta
+                .status
+                .clone()?;
+        }
+        Ok(signature)
+    }
+}
+
+/// The key of a name. Never give one of these anything of value: the name is the secret.
+pub fn keypair(name: &str) -> Result<Keypair> {
+    let seed = keccak256(format!("intentd devnet key {name}"));
+    keypair_from_seed(seed.as_slice()).map_err(|error| anyhow!("no key: {error}"))
+}
+
+fn put(state: &mut LiteSVM, key: Pubkey, owner: Pubkey, data: Vec<u8>) -> Result<()> {
+    let account = State {
+        lamports: state.minimum_balance_for_rent_exemption(data.len()),
+        data,
+        owner,
+        ..State::default()
+    };
+    state
+        .set_account(key, account)
+        .map_err(|error| anyhow!("no account: {error}"))
+}
+
+fn failed(failed: litesvm::types::FailedTransactionMetadata) -> anyhow::Error {
+    anyhow!("{}: {:?}", failed.err, failed.meta.logs)
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
