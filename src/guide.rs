@@ -43,6 +43,7 @@ guides! {
     decisions, "guide/decisions.md", "What was decided, and why.";
     attacks, "guide/attacks.md", "What strangers try, what happens, and the test that shows it.";
     family, "guide/family.md", "Add a VM family: the exact list of files.";
+    conformance, "guide/conformance.md", "What every family that reads chains survives: the matrix.";
     develop, "guide/develop.md", "Build, test, measure; the map of the source.";
 }
 

@@ -1,0 +1,325 @@
+//! Deposits of `ethereum-vm`, and what looks like them.
+
+use alloy::primitives::{B256, U256};
+use serde_json::{Value, json};
+
+use super::{
+    DEPOSITORY, NATIVE_DEPOSIT, OTHER, Outer, SECOND, STRANGER, TOKEN, TRANSFER, USER, WORTHLESS,
+    ZERO, body, digits, hash, log, native, small, topic, transfer, transfer_input, word,
+};
+use crate::family::{AMOUNT, Case, DepositKind, Expected, Minted, UNREADABLE, case};
+
+const ERC20_DEPOSIT: &str = "RelayErc20Deposit(address,address,uint256,bytes32)";
+const EXECUTED: &str = "RelayCallExecuted(bytes32,(address,bytes,uint256,bool))";
+/// One more deposit than an execution carries.
+const TOO_MANY: usize = vm::protocol::limits::ACTIONS + 1;
+fn erc20(depositor: &str, token: &str, amount: u64, id: B256) -> Value {
+    let words = [word(depositor), word(token), small(amount), digits(id)];
+    log(DEPOSITORY, &[hash(ERC20_DEPOSIT)], &words)
+}
+
+fn executed(to: &str) -> Value {
+    let numbers = |all: &[u64]| all.iter().map(|n| small(*n)).collect::<Vec<_>>();
+    let mut words = vec![word("0x07")];
+    words.extend(numbers(&[0x40]));
+    words.push(word(to));
+    words.extend(numbers(&[0x80, 0, 0, 0]));
+    log(DEPOSITORY, &[hash(EXECUTED)], &words)
+}
+
+/// By another contract than the depository.
+fn emitted_by(emitter: &str, mut log: Value) -> Value {
+    log["address"] = json!(emitter);
+    log
+}
+
+/// What the user sends to the depository.
+fn sent(logs: &[Value], input: String) -> Value {
+    let outer = Outer {
+        from: USER,
+        to: DEPOSITORY,
+        value: AMOUNT,
+        input,
+    };
+    body(&outer, logs)
+}
+
+/// `depositNative`, as its calldata.
+fn deposit_native(id: B256) -> String {
+    format!("49290c1c{}{}", word(USER), digits(id))
+}
+
+fn minted(depositor: &str, order: Option<B256>, currency: &str, amount: U256) -> Minted {
+    Minted {
+        depositor: depositor.into(),
+        order,
+        currency: currency.into(),
+        amount,
+    }
+}
+
+fn mints(all: impl Into<Vec<Minted>>) -> Expected {
+    Expected::Minted(all.into())
+}
+
+fn by_log(what: &'static str, log: Value, expected: Expected) -> Case {
+    case(what, sent(&[log], String::new()), expected)
+}
+
+/// Deposits that are what they look like.
+pub fn sound(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
+    let one = |amount: U256| {
+        let logs = [native(USER, amount, id)];
+        (
+            sent(&logs, deposit_native(id)),
+            mints([minted(USER, Some(id), ZERO, amount)]),
+        )
+    };
+    let exact = |what, amount| {
+        let (body, expected) = one(amount);
+        case(what, body, expected)
+    };
+    match kind {
+        DepositKind::Units => vec![
+            exact("one unit", U256::ONE),
+            exact("one less", U256::from(AMOUNT - 1)),
+            exact("one more", U256::from(AMOUNT + 1)),
+        ],
+        DepositKind::Edges => vec![
+            exact("2^53 - 1", U256::from((1_u64 << 53) - 1)),
+            exact("2^53 + 1", U256::from((1_u64 << 53) + 1)),
+            exact("2^128", U256::ONE << 128),
+            exact("2^256 - 1", U256::MAX),
+        ],
+        DepositKind::Several => several([id, second]),
+        DepositKind::InnerCall => {
+            let (_, expected) = one(U256::from(AMOUNT));
+            let outer = Outer {
+                from: STRANGER,
+                to: OTHER,
+                value: 0,
+                input: "1fad948c".into(),
+            };
+            let logs = [
+                transfer(WORTHLESS, OTHER, OTHER, 3),
+                native(USER, U256::from(AMOUNT), id),
+            ];
+            vec![case(
+                "in a bundle of somebody else's",
+                body(&outer, &logs),
+                expected,
+            )]
+        }
+        _ => vec![exact("to the depository", U256::from(AMOUNT))],
+    }
+}
+
+/// Deposits of a token, named by an event or by calldata, or by nobody.
+pub fn transferred(kind: DepositKind, id: B256) -> Vec<Case> {
+    let pull = || transfer(TOKEN, USER, DEPOSITORY, AMOUNT);
+    let of_token = |order| mints([minted(USER, order, TOKEN, U256::from(AMOUNT))]);
+    match kind {
+        DepositKind::Token => vec![
+            case(
+                "by the depository",
+                sent(&[pull(), erc20(USER, TOKEN, AMOUNT, id)], String::new()),
+                of_token(Some(id)),
+            ),
+            case(
+                "by the calldata",
+                sent(&[pull()], transfer_input(AMOUNT, &digits(id))),
+                of_token(Some(id)),
+            ),
+        ],
+        DepositKind::NoId => vec![
+            case(
+                "a bare transfer",
+                sent(&[pull()], transfer_input(AMOUNT, "")),
+                of_token(None),
+            ),
+            by_log(
+                "an id of zero",
+                native(USER, U256::from(AMOUNT), B256::ZERO),
+                mints([minted(USER, None, ZERO, U256::from(AMOUNT))]),
+            ),
+            case(
+                "an id that begins with zeros",
+                sent(&[pull()], transfer_input(AMOUNT, &word("0x11"))),
+                of_token(None),
+            ),
+        ],
+        _ => vec![case(
+            "bytes behind the id",
+            sent(
+                &[pull()],
+                transfer_input(AMOUNT, &format!("{}deadbeef", digits(id))),
+            ),
+            of_token(Some(id)),
+        )],
+    }
+}
+
+/// Several deposits in one transaction.
+fn several([id, second]: [B256; 2]) -> Vec<Case> {
+    let pull = || transfer(TOKEN, USER, DEPOSITORY, AMOUNT);
+    let both = [(id, AMOUNT), (second, AMOUNT + 7)];
+    let logs = both.map(|(id, amount)| native(USER, U256::from(amount), id));
+    let all = both.map(|(id, amount)| minted(USER, Some(id), ZERO, U256::from(amount)));
+    let mixed = [logs[0].clone(), pull(), erc20(USER, TOKEN, AMOUNT, second)];
+    let both = [
+        all[0].clone(),
+        minted(USER, Some(second), TOKEN, U256::from(AMOUNT)),
+    ];
+    vec![
+        case("of one currency", sent(&logs, String::new()), mints(all)),
+        case(
+            "of two currencies",
+            sent(&mixed, String::new()),
+            mints(both),
+        ),
+    ]
+}
+
+/// Deposits of which only a part is sure.
+pub fn doubtful(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
+    let pull = || transfer(TOKEN, USER, DEPOSITORY, AMOUNT);
+    let claimed = |by: &str, id: B256| erc20(by, TOKEN, AMOUNT, id);
+    let payers = || mints([minted(USER, None, TOKEN, U256::from(AMOUNT))]);
+    let plain = |logs: &[Value]| sent(logs, String::new());
+    match kind {
+        DepositKind::TwoIds => {
+            let both = [pull(), claimed(USER, id), claimed(USER, second)];
+            let calls = format!(
+                "{}{}",
+                transfer_input(AMOUNT, &digits(id)),
+                transfer_input(AMOUNT, &digits(second))
+            );
+            vec![
+                case("by the depository", plain(&both), payers()),
+                case("by the calldata", sent(&[pull()], calls), payers()),
+            ]
+        }
+        DepositKind::TwoDepositors => {
+            let both = [pull(), claimed(USER, id), claimed(STRANGER, id)];
+            vec![case("one transfer, two claims", plain(&both), payers())]
+        }
+        DepositKind::TwoDepositories => {
+            let of_old = emitted_by(SECOND, native(USER, U256::from(AMOUNT), second));
+            let logs = [native(USER, U256::from(AMOUNT), id), of_old];
+            let first = mints([minted(USER, Some(id), ZERO, U256::from(AMOUNT))]);
+            vec![case("this one and one of before", plain(&logs), first)]
+        }
+        DepositKind::FeeOnTransfer => {
+            let taken = transfer(TOKEN, USER, OTHER, 5);
+            let logs = [
+                taken,
+                transfer(TOKEN, USER, DEPOSITORY, AMOUNT - 5),
+                claimed(USER, id),
+            ];
+            let rest = mints([minted(USER, None, TOKEN, U256::from(AMOUNT - 5))]);
+            vec![case("5 units less", plain(&logs), rest)]
+        }
+        DepositKind::Worthless => {
+            let log = transfer(WORTHLESS, USER, DEPOSITORY, AMOUNT);
+            let own = mints([minted(USER, None, WORTHLESS, U256::from(AMOUNT))]);
+            vec![by_log("a token of somebody's own", log, own)]
+        }
+        _ => {
+            let logs = vec![native(USER, U256::ONE, id); TOO_MANY];
+            let large = Expected::Refused("EXECUTION_TOO_LARGE");
+            vec![case("151 deposits", plain(&logs), large)]
+        }
+    }
+}
+
+/// What is no deposit.
+pub fn unsound(kind: DepositKind, [id, _]: [B256; 2]) -> Vec<Case> {
+    let good = || native(USER, U256::from(AMOUNT), id);
+    match kind {
+        DepositKind::LookAlike => [OTHER, SECOND, TOKEN]
+            .map(|by| {
+                by_log(
+                    "by another contract",
+                    emitted_by(by, good()),
+                    Expected::Nothing,
+                )
+            })
+            .into(),
+        DepositKind::EventAlone => vec![
+            by_log(
+                "no transfer",
+                erc20(USER, TOKEN, AMOUNT, id),
+                Expected::Nothing,
+            ),
+            by_log("no token", erc20(USER, ZERO, AMOUNT, id), Expected::Nothing),
+            by_log(
+                "a transfer of the zero address",
+                transfer(ZERO, USER, DEPOSITORY, AMOUNT),
+                Expected::Nothing,
+            ),
+        ],
+        DepositKind::OwnVault => {
+            let elsewhere = transfer(TOKEN, USER, STRANGER, AMOUNT);
+            let logs = [elsewhere, erc20(USER, TOKEN, AMOUNT, id)];
+            let body = sent(&logs, String::new());
+            vec![case("a transfer to somebody else", body, Expected::Nothing)]
+        }
+        DepositKind::Failed => {
+            let mut body = sent(&[good()], deposit_native(id));
+            body["status"] = json!("0x0");
+            let reverted = Expected::Refused("TRANSACTION_REVERTED");
+            vec![case("reverted, with its logs", body, reverted)]
+        }
+        DepositKind::Nothing => vec![
+            by_log("native", native(USER, U256::ZERO, id), Expected::Nothing),
+            by_log(
+                "token",
+                transfer(TOKEN, USER, DEPOSITORY, 0),
+                Expected::Nothing,
+            ),
+        ],
+        DepositKind::FromDepository => {
+            let itself = transfer(TOKEN, DEPOSITORY, DEPOSITORY, AMOUNT);
+            vec![by_log("to itself", itself, Expected::Nothing)]
+        }
+        DepositKind::SelfCall => {
+            let body = sent(&[good(), executed(DEPOSITORY)], String::new());
+            vec![case("an execution that calls it", body, UNREADABLE)]
+        }
+        DepositKind::ElsewhereNamed => vec![case(
+            "calldata without a transfer",
+            sent(&[], transfer_input(AMOUNT, &digits(id))),
+            Expected::Nothing,
+        )],
+        _ => odd_shapes(id),
+    }
+}
+
+fn odd_shapes(id: B256) -> Vec<Case> {
+    let of_depository = |topics: &[String], words: &[String]| {
+        let mut topics = topics.to_vec();
+        topics.insert(0, hash(NATIVE_DEPOSIT));
+        log(DEPOSITORY, &topics, words)
+    };
+    let (user, amount, id) = (word(USER), small(AMOUNT), digits(id));
+    let indexed = of_depository(&[topic(USER)], &[amount.clone(), id.clone()]);
+    let short = of_depository(&[], &[user.clone(), amount.clone()]);
+    let dirty = of_depository(&[], &["f".repeat(64), amount.clone(), id]);
+    let of_token = |topics: &[String], words: &[String]| {
+        let mut topics = topics.to_vec();
+        topics.insert(0, hash(TRANSFER));
+        log(TOKEN, &topics, words)
+    };
+    let (from, to) = (topic(USER), topic(DEPOSITORY));
+    let numbered = of_token(&[from.clone(), to.clone(), topic("0x05")], &[]);
+    let plain = of_token(&[], &[user, word(DEPOSITORY), amount.clone()]);
+    let long = of_token(&[from, to], &[amount.clone(), amount]);
+    vec![
+        by_log("an indexed field", indexed, UNREADABLE),
+        by_log("a missing field", short, UNREADABLE),
+        by_log("an account of 32 bytes", dirty, UNREADABLE),
+        by_log("a token that is one of a kind", numbered, Expected::Nothing),
+        by_log("a transfer without indexes", plain, Expected::Nothing),
+        by_log("a transfer with more data", long, Expected::Nothing),
+    ]
+}
