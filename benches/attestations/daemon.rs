@@ -14,8 +14,6 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use super::world::{DEPOSITORY, DESTINATION, FINALITY, ORIGIN};
-
 /// The kernel counts processor time in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -28,13 +26,22 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `binary` to read each chain through `urls`, and waits until it answers.
-    pub async fn start(binary: &Path, urls: impl Fn(&str) -> Vec<String>) -> Result<Self> {
+    /// Starts `binary` to read each chain of `chains`, entries of a chains file, through `urls`, and waits until it
+    /// answers.
+    pub async fn start(
+        binary: &Path,
+        chains: &Value,
+        urls: impl Fn(&str) -> Vec<String>,
+    ) -> Result<Self> {
         let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
         let place = |name: &str| directory.path().join(name);
-        std::fs::write(place("chains.json"), chains().to_string())?;
+        std::fs::write(place("chains.json"), chains.to_string())?;
         std::fs::write(place("hub.json"), hub().to_string())?;
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let ids = chains.as_array().into_iter().flatten();
+        let ids = ids.filter_map(|chain| chain["id"].as_str());
+        let providers =
+            ids.map(|id| (format!("{}_RPC_URL", id.to_uppercase()), urls(id).join(",")));
         let process = Command::new(binary)
             .env_clear()
             .env("ENVIRONMENT", "benchmark")
@@ -48,8 +55,7 @@ impl Daemon {
                 "ECDSA_PRIVATE_KEY",
                 Account::named("benchmark oracle")?.key(),
             )
-            .env("ORIGIN_RPC_URL", urls(ORIGIN).join(","))
-            .env("DESTINATION_RPC_URL", urls(DESTINATION).join(","))
+            .envs(providers)
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())
             .kill_on_drop(true)
@@ -104,20 +110,6 @@ pub fn used(process: &str) -> Result<Duration> {
     let fields = fields.split(' ').skip(11).take(2);
     let ticks: u32 = fields.map(str::parse::<u32>).sum::<Result<_, _>>()?;
     Ok(TICK * ticks)
-}
-
-fn chains() -> Value {
-    let chain = |id: &str, number: &str| {
-        json!({
-            "id": id,
-            "vmType": "ethereum-vm",
-            "httpRpcUrl": format!("${}_RPC_URL", id.to_uppercase()),
-            "hubChainId": number,
-            "depository": DEPOSITORY,
-            "additionalData": { "finalizationBlocks": FINALITY, "finalizationTime": 0 },
-        })
-    };
-    json!([chain(ORIGIN, "900001"), chain(DESTINATION, "900002")])
 }
 
 /// Nothing here is read: deposits and fills are signed for it, not checked against it.

@@ -46,7 +46,7 @@ pub async fn rows(binary: &Path, world: &World, node: &Node) -> Result<()> {
     let mut late = Vec::new();
     for providers in [1, 3] {
         let urls = |chain: &str| node.urls(chain, Duration::ZERO, providers);
-        let daemon = Daemon::start(binary, urls).await?;
+        let daemon = Daemon::start(binary, &world::chains(), urls).await?;
         let load = Load {
             address: daemon.address,
             connections: 1,

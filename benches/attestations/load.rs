@@ -96,13 +96,11 @@ impl Load {
     }
 }
 
-/// What one plain request to a provider takes while nothing else is asked of it.
-pub async fn round_trip(url: &str) -> Result<Duration> {
+/// What one plain request to a provider takes while nothing else is asked of it: `call`.
+pub async fn round_trip(url: &str, call: &'static str) -> Result<Duration> {
     let url: url::Url = url.parse()?;
     let address = url.socket_addrs(|| None)?[0];
     let mut client = Client::open(address).await?;
-    let call =
-        r#"{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]}"#;
     let mut times = Vec::new();
     for _ in 0..PROBES {
         let sent = Instant::now();

@@ -4,13 +4,15 @@
 //! as a process of its own with a fresh data directory, and clients that keep their connections and
 //! ask for a different transaction each time. One table row is one claim over one setting:
 //!
+//! - **family**: of which chains the claim is. Each family has a daemon of its own.
 //! - **providers**: 1, or 3 of which 2 must agree; **delay**: what the node adds to every request.
 //! - **header**: `known` where the transaction's block was read before, `new` where every single
-//!   transaction lies in an old block of its own.
+//!   transaction lies in an old block of its own; `-` for a family whose reader keeps no block, so that
+//!   each transaction has its block read.
 //! - **round trips**: the median in units of what one plain request to the node takes, so that the
 //!   figure does not depend on the machine; **posts**: requests that one provider got for one
-//!   attestation, without the background's reading of heads (a fill rests on two chains, which are
-//!   asked at the same time).
+//!   attestation, without the background's reading of heads but for a few a second (a fill rests on
+//!   two chains, which are asked at the same time).
 //! - **CPU**: what the daemon's own process used for one attestation, all its threads; **rest**:
 //!   what node and clients used for it, which share the machine's cores with the daemon.
 //!
@@ -23,21 +25,27 @@
     reason = "a table for people"
 )]
 
+mod bitcoin;
 mod daemon;
 mod gap;
 mod load;
 mod node;
+mod prepared;
+mod solana;
 mod world;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{mem::take, path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::Result;
-use clap::Parser;
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use clap::{Parser, ValueEnum};
+use serde_json::{Value, json};
 
 use self::{
     daemon::Daemon,
     load::{Load, Measured},
     node::Node,
+    prepared::Prepared,
     world::World,
 };
 
@@ -56,6 +64,9 @@ struct Arguments {
     /// Different transactions of each kind; a row ends when it has used them up.
     #[arg(long, default_value_t = 30_000)]
     transactions: u32,
+    /// Only rows of that family.
+    #[arg(long)]
+    family: Option<Family>,
     /// Only rows with that many providers.
     #[arg(long)]
     providers: Option<usize>,
@@ -63,17 +74,43 @@ struct Arguments {
     #[arg(long)]
     delay: Option<u64>,
     /// Only how long everything else waits while a transaction of `--events` is attested: see [`gap`].
-    #[arg(long)]
+    #[arg(long, conflicts_with = "family")]
     gap: bool,
     /// Events of that transaction.
     #[arg(long, default_value_t = 100_000)]
     events: u32,
-    /// Another build of the daemon to measure.
+    /// Another build of the daemon to measure. One that cannot read all families needs `--family`.
     #[arg(long, default_value = env!("CARGO_BIN_EXE_intentd"))]
     daemon: PathBuf,
     /// Prints the daemon's process id and waits before each row, for a profiler to be attached.
     #[arg(long, hide = true)]
     pause: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+enum Family {
+    Ethereum,
+    Bitcoin,
+    Solana,
+}
+
+/// What of a family is measured.
+struct Subject {
+    family: Family,
+    /// Entries of a chains file. A node of the first is asked `probe`.
+    chains: Value,
+    probe: &'static str,
+    node: Node,
+    claims: Vec<Claim>,
+}
+
+/// One kind of claim: its columns, and its requests.
+struct Claim {
+    name: &'static str,
+    header: &'static str,
+    route: &'static str,
+    bodies: Vec<Bytes>,
 }
 
 /// What the columns beside the measured ones say.
@@ -88,16 +125,76 @@ async fn main() -> Result<()> {
     if !arguments.bench {
         return Ok(());
     }
-    let world = match arguments.gap {
-        true => World::new(1)?.with_huge(arguments.events)?,
-        false => World::new(arguments.transactions)?,
-    };
-    let world = Arc::new(world);
-    let node = Node::start(world.clone()).await?;
     if arguments.gap {
+        let world = Arc::new(World::new(1)?.with_huge(arguments.events)?);
+        let node = Node::start(world.clone()).await?;
         return gap::rows(&arguments.daemon, &world, &node).await;
     }
     head(&arguments);
+    for family in Family::value_variants() {
+        if arguments.family.is_none_or(|only| only == *family) {
+            let subject = Subject::new(*family, arguments.transactions).await?;
+            settings(&arguments, &subject).await?;
+        }
+    }
+    Ok(())
+}
+
+impl Subject {
+    async fn new(family: Family, transactions: u32) -> Result<Self> {
+        match family {
+            Family::Ethereum => Self::ethereum(transactions).await,
+            Family::Bitcoin => {
+                let chain = bitcoin::chain(transactions)?;
+                Self::prepared(family, bitcoin::PROBE, chain).await
+            }
+            Family::Solana => {
+                let chain = solana::chain(transactions);
+                Self::prepared(family, solana::PROBE, chain).await
+            }
+        }
+    }
+
+    async fn ethereum(transactions: u32) -> Result<Self> {
+        let mut world = World::new(transactions)?;
+        let claim = |name, header, route, bodies: &mut Vec<Bytes>| Claim {
+            name,
+            header,
+            route,
+            bodies: take(bodies),
+        };
+        let claims = vec![
+            claim("deposit", "known", load::DEPOSIT, &mut world.deposits),
+            claim("deposit", "new", load::DEPOSIT, &mut world.old_deposits),
+            claim("fill", "known", load::FILL, &mut world.fills),
+        ];
+        Ok(Self {
+            family: Family::Ethereum,
+            chains: world::chains(),
+            probe: world::PROBE,
+            node: Node::start(Arc::new(world)).await?,
+            claims,
+        })
+    }
+
+    async fn prepared(family: Family, probe: &'static str, mut chain: Prepared) -> Result<Self> {
+        let claim = Claim {
+            name: "deposit",
+            header: "-",
+            route: load::DEPOSIT,
+            bodies: take(&mut chain.deposits),
+        };
+        Ok(Self {
+            family,
+            chains: json!([chain.entry]),
+            probe,
+            node: Node::start(chain).await?,
+            claims: vec![claim],
+        })
+    }
+}
+
+async fn settings(arguments: &Arguments, subject: &Subject) -> Result<()> {
     for providers in [1, 3] {
         for delay in [0, 20] {
             let wanted = arguments.providers.is_none_or(|only| only == providers)
@@ -107,33 +204,36 @@ async fn main() -> Result<()> {
                 delay: Duration::from_millis(delay),
             };
             if wanted {
-                rows(&arguments, &world, &node, &setting).await?;
+                rows(arguments, subject, &setting).await?;
             }
         }
     }
     Ok(())
 }
 
-async fn rows(arguments: &Arguments, world: &World, node: &Node, setting: &Setting) -> Result<()> {
+async fn rows(arguments: &Arguments, subject: &Subject, setting: &Setting) -> Result<()> {
+    let Subject { chains, node, .. } = subject;
     let urls = |chain: &str| node.urls(chain, setting.delay, setting.providers);
-    let daemon = Daemon::start(&arguments.daemon, urls).await?;
-    let round_trip = load::round_trip(&urls(world::ORIGIN)[0]).await?;
+    let daemon = Daemon::start(&arguments.daemon, chains, urls).await?;
+    let first = chains[0]["id"].as_str().context("no chain")?;
+    let round_trip = load::round_trip(&urls(first)[0], subject.probe).await?;
     let load = Load {
         address: daemon.address,
         connections: arguments.connections,
         limit: Duration::from_secs(arguments.seconds),
     };
-    let claims = [
-        ("deposit", "known", load::DEPOSIT, &world.deposits),
-        ("deposit", "new", load::DEPOSIT, &world.old_deposits),
-        ("fill", "known", load::FILL, &world.fills),
-    ];
-    for (claim, header, route, bodies) in claims {
+    for claim in &subject.claims {
+        let Claim {
+            name,
+            header,
+            route,
+            bodies,
+        } = claim;
         // The first ones open connections and read the headers of the newest blocks.
         let (first, rest) = bodies.split_at(arguments.connections.min(bodies.len()));
         load.run(route, first).await?;
         if arguments.pause {
-            println!("# next: {claim} {header}, process {}", daemon.id());
+            println!("# next: {name} {header}, process {}", daemon.id());
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
         let (posts, used, own) = (node.posts(), daemon.used()?, daemon::used("self")?);
@@ -143,7 +243,7 @@ async fn rows(arguments: &Arguments, world: &World, node: &Node, setting: &Setti
         let each = |used: Duration| used.as_secs_f64() * 1e6 / count;
         let cpu = each(daemon.used()? - used);
         let rest = each(daemon::used("self")? - own);
-        print!("{claim:<8} {header:<7} ");
+        print!("{:<8} {name:<8} {header:<7} ", subject.family);
         row(setting, &measured, round_trip);
         let resident = daemon.resident()? >> 20;
         println!(" {asked:>6.2} {cpu:>7.0} {rest:>8.0} {resident:>8}");
@@ -156,7 +256,7 @@ fn head(arguments: &Arguments) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{connections} connections, {seconds} s a row, {cores} cores for all");
     println!(
-        "claim    header  providers delay ms      per s   p50 ms   p99 ms  round trips  posts  CPU us  rest us  RSS MiB"
+        "family   claim    header  providers delay ms      per s   p50 ms   p99 ms  round trips  posts  CPU us  rest us  RSS MiB"
     );
 }
 

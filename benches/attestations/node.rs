@@ -1,7 +1,8 @@
-//! The providers: JSON-RPC over HTTP/1.1 for every chain of the world, as cheap as possible, since
+//! The providers: JSON-RPC over HTTP/1.1 for every chain of a family, as cheap as possible, since
 //! it takes its time from the daemon's cores. A URL's path is `/<chain>/<delay in ms>/<provider>`.
 
 use std::{
+    borrow::Cow,
     convert::Infallible,
     net::SocketAddr,
     sync::{
@@ -30,21 +31,30 @@ pub struct Node {
     serving: JoinHandle<()>,
 }
 
+/// What the nodes of some chains answer.
+pub trait Answers: Send + Sync + 'static {
+    /// The result of a call to a node of `chain`, as JSON; `None`: null.
+    fn result(&self, chain: &str, call: &Call<'_>) -> Option<Cow<'_, str>>;
+    /// Whether such calls read heads, so that no attestation makes them.
+    fn is_of_head(&self, call: &Call<'_>) -> bool;
+}
+
+/// One JSON-RPC call.
 #[derive(Deserialize)]
-struct Call<'a> {
+pub struct Call<'a> {
     #[serde(borrow)]
     id: &'a RawValue,
-    method: &'a str,
+    pub method: &'a str,
     #[serde(borrow)]
-    params: &'a RawValue,
+    pub params: &'a RawValue,
 }
 
 impl Node {
-    pub async fn start(world: Arc<World>) -> Result<Self> {
+    pub async fn start(answers: impl Answers) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let posts = Arc::new(AtomicU64::new(0));
-        let serving = tokio::spawn(serve(listener, world, posts.clone()));
+        let serving = tokio::spawn(serve(listener, Arc::new(answers), posts.clone()));
         Ok(Self {
             address,
             posts,
@@ -60,7 +70,7 @@ impl Node {
             .collect()
     }
 
-    /// Requests so far, without those that ask for the newest block.
+    /// Requests so far, without those that read heads.
     pub fn posts(&self) -> u64 {
         self.posts.load(Relaxed)
     }
@@ -72,13 +82,13 @@ impl Drop for Node {
     }
 }
 
-async fn serve(listener: TcpListener, world: Arc<World>, posts: Arc<AtomicU64>) {
+async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, posts: Arc<AtomicU64>) {
     while let Ok((stream, _)) = listener.accept().await {
-        let (world, posts) = (world.clone(), posts.clone());
+        let (answers, posts) = (answers.clone(), posts.clone());
         let service = service_fn(move |request| {
-            let (world, posts) = (world.clone(), posts.clone());
+            let (answers, posts) = (answers.clone(), posts.clone());
             async move {
-                let answer = answer(&world, &posts, request).await;
+                let answer = answer(&*answers, &posts, request).await;
                 // An empty answer is unreadable: the daemon's log says so.
                 Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(
                     answer.unwrap_or_default(),
@@ -93,21 +103,33 @@ async fn serve(listener: TcpListener, world: Arc<World>, posts: Arc<AtomicU64>) 
     }
 }
 
-async fn answer(world: &World, posts: &AtomicU64, request: Request<Incoming>) -> Result<Bytes> {
+async fn answer<A: Answers>(
+    answers: &A,
+    posts: &AtomicU64,
+    request: Request<Incoming>,
+) -> Result<Bytes> {
     let (parts, body) = request.into_parts();
     let mut path = parts.uri.path().split('/').skip(1);
-    let chain = world.chain(path.next().context("no chain")?)?;
+    let chain = path.next().context("no chain")?;
     let delay: u64 = path.next().context("no delay")?.parse()?;
     let body = body.collect().await?.to_bytes();
+    let count = |first: Option<&Call<'_>>| {
+        if first.is_some_and(|call| !answers.is_of_head(call)) {
+            posts.fetch_add(1, Relaxed);
+        }
+    };
     let answer = if body.starts_with(b"[") {
         let calls: Vec<Call<'_>> = serde_json::from_slice(&body)?;
-        count(posts, calls.first());
-        let answers: Vec<_> = calls.iter().map(|call| chain.call(call)).collect();
-        format!("[{}]", answers.join(","))
+        count(calls.first());
+        let all: Vec<_> = calls
+            .iter()
+            .map(|call| reply(answers, chain, call))
+            .collect();
+        format!("[{}]", all.join(","))
     } else {
         let call: Call<'_> = serde_json::from_slice(&body)?;
-        count(posts, Some(&call));
-        chain.call(&call)
+        count(Some(&call));
+        reply(answers, chain, &call)
     };
     if delay > 0 {
         tokio::time::sleep(Duration::from_millis(delay)).await;
@@ -115,23 +137,27 @@ async fn answer(world: &World, posts: &AtomicU64, request: Request<Incoming>) ->
     Ok(answer.into())
 }
 
-fn count(posts: &AtomicU64, first: Option<&Call<'_>>) {
-    if first.is_some_and(|call| !call.params.get().contains("latest")) {
-        posts.fetch_add(1, Relaxed);
+fn reply<A: Answers>(answers: &A, chain: &str, call: &Call<'_>) -> String {
+    let result = answers.result(chain, call);
+    let result = result.as_deref().unwrap_or("null");
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
+        call.id.get()
+    )
+}
+
+impl Answers for Arc<World> {
+    fn result(&self, chain: &str, call: &Call<'_>) -> Option<Cow<'_, str>> {
+        self.chain(chain)?.result(call)
+    }
+
+    fn is_of_head(&self, call: &Call<'_>) -> bool {
+        call.params.get().contains("latest")
     }
 }
 
 impl Chain {
-    fn call(&self, call: &Call<'_>) -> String {
-        let result = self.result(call);
-        let result = result.as_deref().unwrap_or("null");
-        format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
-            call.id.get()
-        )
-    }
-
-    fn result(&self, call: &Call<'_>) -> Option<std::borrow::Cow<'_, str>> {
+    fn result(&self, call: &Call<'_>) -> Option<Cow<'_, str>> {
         let first = call.params.get().split('"').nth(1);
         let mined = || self.mined(&first?.parse::<B256>().ok()?);
         Some(match call.method {

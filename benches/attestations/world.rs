@@ -7,23 +7,27 @@ use std::{
 };
 
 use alloy::primitives::{Address, B256, U256, hex, keccak256};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytes::Bytes;
 use devnet::account::Account;
-use serde_json::json;
+use serde_json::{Value, json};
 use vm::protocol::{
     id::deterministic,
     order::{Fee, Input, InputPayment, Order, Output, OutputPayment, Refund, VERSION},
 };
 
+/// What a node is asked to see how long a round trip takes.
+pub const PROBE: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]}"#;
+
 /// Where users deposit.
-pub const ORIGIN: &str = "origin";
+const ORIGIN: &str = "origin";
 /// Where solvers pay.
-pub const DESTINATION: &str = "destination";
+const DESTINATION: &str = "destination";
 /// Blocks above a transaction that make it final.
-pub const FINALITY: u64 = 8;
+const FINALITY: u64 = 8;
 /// The depository on both chains.
-pub const DEPOSITORY: Address = Address::repeat_byte(0xd0);
+const DEPOSITORY: Address = Address::repeat_byte(0xd0);
 
 const TIP: u64 = 1_000_000;
 /// Deposits that one claim may name.
@@ -81,6 +85,21 @@ struct Draft {
     data: Vec<u8>,
 }
 
+/// The chains' entries in the chains file, the origin first.
+pub fn chains() -> Value {
+    let chain = |id: &str, number: &str| {
+        json!({
+            "id": id,
+            "vmType": "ethereum-vm",
+            "httpRpcUrl": format!("${}_RPC_URL", id.to_uppercase()),
+            "hubChainId": number,
+            "depository": DEPOSITORY,
+            "additionalData": { "finalizationBlocks": FINALITY, "finalizationTime": 0 },
+        })
+    };
+    json!([chain(ORIGIN, "900001"), chain(DESTINATION, "900002")])
+}
+
 impl World {
     /// `count` deposits, old deposits and fills.
     pub fn new(count: u32) -> Result<Self> {
@@ -131,11 +150,10 @@ impl World {
         Ok(self)
     }
 
-    pub fn chain(&self, name: &str) -> Result<&Chain> {
+    pub fn chain(&self, name: &str) -> Option<&Chain> {
         [&self.origin, &self.destination]
             .into_iter()
             .find(|chain| chain.name == name)
-            .with_context(|| format!("no chain {name}"))
     }
 }
 
