@@ -18,7 +18,6 @@ fn summary() -> Summary {
     Summary {
         id: Default::default(),
         order_id: Default::default(),
-        touched: true,
         status: Status::Success,
         fail_reason: None,
         refund_fail_reason: None,
