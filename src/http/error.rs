@@ -294,7 +294,7 @@ impl From<vm::ReadError> for ApiError {
                 let what = "The transaction is larger than what is read of one";
                 return Self::refused("TRANSACTION_TOO_LARGE", what);
             }
-            vm::ReadError::Unavailable(_) => {
+            vm::ReadError::Unavailable(_) | vm::ReadError::Foreign(_) => {
                 ("CHAIN_UNAVAILABLE", "The chain cannot be read right now")
             }
             vm::ReadError::Doubtful(_) => (

@@ -86,8 +86,8 @@ pub async fn admit(context: &Context, case: &Case<'_>, burden: Burden<'_>) -> Re
         amount: burden.amount,
         besides: burden.besides,
         user: match intent.calls.is_empty() {
-            true => &intent.recipient,
-            false => &intent.user,
+            true => (intent.destination.spec.family, &intent.recipient),
+            false => (intent.origin.spec.family, &intent.user),
         },
         native: burden.native,
         hands: burden.hands,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy::primitives::U256;
 use async_trait::async_trait;
 use vm::{
-    Address, ChainSpec,
+    Address, ChainSpec, Family,
     trade::{Providers, StepBuilder},
 };
 
@@ -59,8 +59,9 @@ pub struct Payment<'a> {
     pub amount: U256,
     /// What the same user is promised with it in other currencies of the network, usd e18.
     pub besides: U256,
-    /// Whose limit it counts for: of orders with calls who gives the deposit, else who is paid.
-    pub user: &'a Address,
+    /// Whose limit it counts for: of orders with calls who gives the deposit, else who is paid. With the family of that
+    /// address.
+    pub user: (&'static Family, &'a Address),
     /// Of the network's native currency, the fill's fee included; nothing for what pays a token plainly.
     pub native: U256,
     pub hands: Hands,

@@ -197,11 +197,11 @@ impl Capacity for Funds {
             network: payment.network,
             currency: payment.currency.text(),
             amount: payment.amount,
-            user: Some(payment.user.text()),
+            user: Some((payment.user.0, payment.user.1.text())),
         };
         let now = payment.now;
         let admission = async {
-            if self.solver.paused().await?.is_some() {
+            if self.solver.behind().is_some() || self.solver.paused().await?.is_some() {
                 return Ok(Admission::Paused);
             }
             let code = payment.hands == Hands::Code;

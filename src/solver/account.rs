@@ -8,13 +8,14 @@
 mod estimate;
 mod heal;
 mod tend;
+mod vouch;
 
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard};
 use vm::{
     Address, Amount, Bytes,
-    trade::{self, Broadcast, Goal, Intent, Jump, Known, SubmitError},
+    trade::{self, Broadcast, Goal, Intent, Known, SubmitError},
 };
 
 pub use heal::Shown;
@@ -73,6 +74,7 @@ pub struct SolverAccount {
     held: Held,
     /// Its key is a former one: no new attempt is begun.
     retired: bool,
+    vouched: vouch::Vouched,
     turn: Mutex<()>,
 }
 
@@ -126,6 +128,7 @@ impl SolverAccount {
             limits,
             held: held.ok_or(SolverError::Fenced)?,
             retired: false,
+            vouched: vouch::Vouched::default(),
             turn: Mutex::new(()),
         })
     }
@@ -171,9 +174,7 @@ impl SolverAccount {
         };
         let prepared = outlook.prepare(known).await;
         let prepared = prepared.map_err(|error| self.failure(error))?;
-        if let Some(jump) = prepared.jump {
-            self.report(jump);
-        }
+        self.check_jump(prepared.jump)?;
         let id = prepared.attempt.id.clone();
         let attempt = kept(&prepared.attempt, (plan.owner.clone(), now));
         self.check_funds(&attempt).await?;
@@ -244,12 +245,6 @@ impl SolverAccount {
                 SolverError::Jumped { network, jump }
             }
         }
-    }
-
-    fn report(&self, Jump { next, mined }: Jump) {
-        let network = self.chain.name.clone();
-        tracing::error!(network, next, mined, "the solver's key is used elsewhere");
-        metrics::counter!("intentd_solver_nonce_jumps_total", "network" => network).increment(1);
     }
 
     /// Hands the newest transaction to the network. What nodes answer proves nothing: [`Self::tend`] looks at the chain.

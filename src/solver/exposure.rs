@@ -33,8 +33,9 @@ pub struct Payment<'a> {
     pub network: &'a str,
     pub currency: &'a str,
     pub amount: Amount,
-    /// Who counts as the recipient, where anybody does.
-    pub user: Option<&'a str>,
+    /// Who counts as the recipient, where anybody does, and the family of that address: a depositor's is of the chain
+    /// where he deposits.
+    pub user: Option<(&'a Family, &'a str)>,
 }
 
 impl Payment<'_> {
@@ -44,7 +45,7 @@ impl Payment<'_> {
             at: now,
             network: self.network.to_owned(),
             currency: family.canonical(self.currency),
-            user: self.user.map(|user| family.canonical(user)),
+            user: self.user.map(|(family, user)| family.canonical(user)),
             usd,
         }
     }
@@ -59,17 +60,27 @@ impl Exposure {
     }
 }
 
-/// Who counts as the recipient of a fill of `request`. Calls can pass the money on to anybody: with calls it is the
-/// depositor.
-fn user<'a>(request: &'a Request, deposit: Option<&'a Deposit>) -> Option<&'a str> {
-    if request.calls.is_empty() {
-        return Some(&request.recipient);
-    }
-    let own = deposit.filter(|deposit| deposit.own);
-    own.map(|deposit| deposit.depositor.as_str())
-}
-
 impl Solver {
+    /// Who counts as the recipient of a fill of `request`. Calls can pass the money on to anybody: with calls it is the
+    /// depositor.
+    fn user<'a>(
+        &self,
+        request: &'a Request,
+        deposit: Option<&'a Deposit>,
+    ) -> Option<(&'static Family, &'a str)> {
+        let paid = &request.order.output.chain_id;
+        let (network, user) = match request.calls.is_empty() {
+            true => (paid, &request.recipient),
+            false => {
+                let own = deposit.filter(|deposit| deposit.own)?;
+                (&own.network, &own.depositor)
+            }
+        };
+        let account = self.accounts.get(network);
+        let account = account.or_else(|| self.accounts.get(paid))?;
+        Some((account.chain.family(), user.as_str()))
+    }
+
     /// Whether a payment would be within the limits of the hour, by all that was paid until `now` (unix
     /// seconds).
     pub async fn admits(&self, payment: Payment<'_>, now: u64) -> Result<bool, SolverError> {
@@ -110,7 +121,7 @@ impl Solver {
             amount: amounts
                 .iter()
                 .fold(Amount::ZERO, |sum, one| sum.saturating_add(*one)),
-            user: user(request, deposit),
+            user: self.user(request, deposit),
         };
         let limits = self.limits(payment);
         if limits == Limits::default() {
@@ -211,7 +222,7 @@ mod tests {
                 network: "base",
                 currency,
                 amount: Amount::ZERO,
-                user: Some(user),
+                user: Some((family, user)),
             };
             payment.outlay(family, 1, 2)
         };
@@ -227,5 +238,24 @@ mod tests {
         assert_ne!(base58(other::USER), base58(&other::USER.to_lowercase()));
         let currency = of(other::family(), &other::USDC.to_lowercase(), other::USER);
         assert_ne!(currency, base58(other::USER));
+    }
+
+    /// Two spellings of a depositor's address, where something else is paid on another family's chain.
+    #[test]
+    fn a_user_of_another_family_is_one_however_that_family_spells_him() {
+        let mut families = vm::FAMILIES.iter();
+        let ton: &Family = families.find(|family| family.short == "tonvm").unwrap();
+        let of = |user: &str| {
+            let payment = Payment {
+                network: "base",
+                currency: USDC,
+                amount: Amount::ZERO,
+                user: Some((ton, user)),
+            };
+            payment.outlay(family(), 1, 2)
+        };
+        let zero = format!("0:{}", "0".repeat(64));
+        assert_eq!(of(ton.codec.native()), of(&zero));
+        assert_ne!(of(&zero), of(&zero.replacen("00", "01", 1)));
     }
 }

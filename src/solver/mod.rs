@@ -109,6 +109,9 @@ pub enum SolverError {
     /// The chain counts more of the account's transactions than anybody here has made.
     #[error("{network}: {jump}: intentd lane heal {network}")]
     Jumped { network: String, jump: Jump },
+    /// The same when the process starts: the store may be an older copy.
+    #[error("{0}: the chain counts transactions that the store has not: is DATA_DIR an old copy?")]
+    Behind(String),
     /// The market file does not match the chain, or no quorum has answered yet.
     #[error("{network}: nothing is traded: {why}")]
     Unsound { network: String, why: String },
@@ -250,6 +253,9 @@ impl Solver {
 
     /// Carries a decision out; whether anything changed.
     async fn act(&self, view: &View, step: Step) -> Result<bool, SolverError> {
+        if let Some(network) = self.behind() {
+            return Err(SolverError::Behind(network.to_owned()));
+        }
         let (deposit, paid) = match step {
             Step::Fund { deposit } => return self.fund(view, deposit).await,
             Step::Fail { deposit, reason } => return self.decline(view, deposit, reason).await,

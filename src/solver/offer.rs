@@ -171,6 +171,14 @@ impl Solver {
         }
     }
 
+    /// The network on which the store knows less than the chain: nothing is paid anywhere, since what an older copy pays
+    /// again may be on another network.
+    pub fn behind(&self) -> Option<&str> {
+        let mut accounts = self.accounts.values();
+        let behind = accounts.find(|account| account.is_behind())?;
+        Some(&behind.chain.name)
+    }
+
     /// Why fills are paused; `None` where they are not.
     pub async fn paused(&self) -> Result<Option<Paused>, SolverError> {
         let row = self.requests.store().read(&pause::key()).await?;

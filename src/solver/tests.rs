@@ -3,6 +3,7 @@
 mod chain;
 mod exposure;
 mod fuse;
+mod held;
 mod late;
 mod pauses;
 mod providers;

@@ -220,6 +220,11 @@ impl Worker {
         let mut due = 0;
         loop {
             let now = clock();
+            // What the store does not know of is looked for before anything is paid, which the survey is waited for.
+            let vouched = tokio::time::timeout(poll, account.vouch()).await;
+            if let Ok(Err(error)) = vouched {
+                tracing::debug!(network, %error, "the store is not known to be current");
+            }
             // The survey comes first: after a start all callers wait for it.
             if (account.chain.is_unsure() || due <= now)
                 && let Err(error) = account.chain.survey().await

@@ -68,9 +68,13 @@ async fn over(lies: [Lie; 3]) -> (Daemon, Vec<Server>) {
 }
 
 async fn ask(daemon: &Daemon) -> Answer {
+    ask_so(daemon, recorded().0).await
+}
+
+async fn ask_so(daemon: &Daemon, body: Vec<u8>) -> Answer {
     let headers = [("content-type", "application/json")];
     let path = "/attestations/depository-deposits/v1";
-    daemon.ask("POST", path, &headers, Some(recorded().0)).await
+    daemon.ask("POST", path, &headers, Some(body)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,5 +129,26 @@ async fn a_confirmed_deposit_is_attested_once_it_is_finalized() {
     finalized.store(true, SeqCst);
     let answer = ask(&daemon).await;
     assert_eq!(answer.body, recorded().1);
+    daemon.stop().await;
+}
+
+/// An unknown signature has no deposits; what cannot be a signature is a mistake of the caller's.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_of_another_length_is_refused() {
+    let (daemon, _nodes) = over([honest(), honest(), honest()]).await;
+    let about = async |id: &str| {
+        let body = json!({"chainId": "solana", "transactionId": id});
+        ask_so(&daemon, body.to_string().into_bytes()).await
+    };
+    let unknown = about(&"5".repeat(88)).await;
+    assert_eq!(
+        (unknown.status.as_u16(), &*unknown.body),
+        (200, r#"{"messages":[]}"#)
+    );
+    for id in ["5", &"5".repeat(44), &"5".repeat(86), &"5".repeat(90)] {
+        let answer = about(id).await;
+        assert_eq!(answer.status.as_u16(), 400, "{id}: {}", answer.body);
+        assert_eq!(answer.code(), "INVALID_REQUEST", "{id}");
+    }
     daemon.stop().await;
 }

@@ -38,8 +38,7 @@ pub struct Family {
     pub tx_prefix: &'static str,
     /// What callers say besides an id so that a transaction is found, under the family's name.
     pub hints: Hints,
-    /// Whether a question for the deposits of a transaction that nobody knows is answered with none, as the protocol has
-    /// it for some families; else it is refused.
+    /// Whether a question for the deposits of an unknown transaction is answered with none; else it is refused.
     pub unknown_is_empty: bool,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
@@ -66,11 +65,12 @@ pub struct Family {
     pub swaps: Option<OpenSwaps>,
 }
 
-/// How many bytes the addresses of a family have, at least and at most.
+/// How many bytes a family's addresses have, at least and at most, and its transaction ids where others are refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Lengths {
     pub account: (usize, usize),
     pub currency: (usize, usize),
+    pub transaction: Option<usize>,
 }
 
 impl Lengths {
@@ -78,6 +78,7 @@ impl Lengths {
     pub const ANY: Self = Self {
         account: (0, usize::MAX),
         currency: (0, usize::MAX),
+        transaction: None,
     };
 
     /// Accounts and currencies alike.
@@ -85,6 +86,7 @@ impl Lengths {
         Self {
             account: (bytes, bytes),
             currency: (bytes, bytes),
+            transaction: None,
         }
     }
 }
@@ -121,13 +123,11 @@ impl Family {
         if (least..=most).contains(&address.bytes().len()) {
             return Ok(address);
         }
-        let (name, text) = (self.name, protocol::text::short(text));
-        let what = format!("Not as long as those of {name}: {text}");
-        Err(CodecError(what))
+        let refused = |text| CodecError(format!("Not as long as those of {}: {text}", self.name));
+        Err(refused(protocol::text::short(text)))
     }
 
     /// Parses what the published ids are defined for: of any length. No account of a request.
-    ///
     /// Hex must decode to itself: the published encodings drop or add digits to make bytes of it.
     pub fn any_address(&self, text: &str) -> Result<Address, CodecError> {
         let bytes = self.codec.encode_address(text)?;
@@ -165,7 +165,8 @@ impl Family {
         let id = text.strip_prefix(self.tx_prefix).ok_or_else(refused)?;
         let bytes = self.codec.encode_transaction_id(id)?;
         let canonical = self.codec.decode_transaction_id(&bytes)?;
-        if !canonical.eq_ignore_ascii_case(id) {
+        let other = self.lengths.transaction.is_some_and(|it| it != bytes.len());
+        if other || !canonical.eq_ignore_ascii_case(id) {
             return Err(refused());
         }
         Ok(TxRef {
@@ -365,9 +366,8 @@ impl Endpoint {
     /// Host and port: enough to tell providers apart, no secrets.
     pub fn name(&self) -> String {
         let host = self.url.host_str().unwrap_or("?");
-        self.url
-            .port()
-            .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+        let port = self.url.port();
+        port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 }
 

@@ -59,7 +59,19 @@ struct Meters {
 
 /// A client that follows no redirect, decompresses nothing and ignores the proxies of the environment.
 pub fn client() -> Result<reqwest::Client, SpecError> {
-    reqwest::Client::builder()
+    built(reqwest::Client::builder())
+}
+
+/// The same for tests: it trusts certificates of this authority (DER), too.
+#[cfg(feature = "testing")]
+pub fn client_trusting(authority: &[u8]) -> Result<reqwest::Client, SpecError> {
+    let authority = reqwest::Certificate::from_der(authority);
+    let authority = authority.map_err(|error| SpecError(cause(&error)))?;
+    built(reqwest::Client::builder().tls_certs_merge([authority]))
+}
+
+fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, SpecError> {
+    builder
         .redirect(Policy::none())
         .no_proxy()
         .no_gzip()
@@ -80,7 +92,7 @@ pub enum PostError {
         /// What an overloaded provider asks for.
         retry_after: Option<Duration>,
         /// The answer's text, within the limits: some nodes send their errors so.
-        body: Vec<u8>,
+        body: Arc<Body>,
     },
     /// The answer is longer than any that is read.
     #[error("answer too large")]
@@ -104,6 +116,14 @@ pub struct Body {
     bytes: Vec<u8>,
     _room: Room,
 }
+
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Body {}
 
 impl Deref for Body {
     type Target = [u8];
@@ -203,7 +223,7 @@ impl Inner {
         Err(PostError::Status {
             status: status.as_u16(),
             retry_after,
-            body: body.bytes,
+            body: Arc::new(body),
         })
     }
 

@@ -3,7 +3,10 @@
 
 use async_trait::async_trait;
 
-use crate::types::{Address, Block, Bytes, Head, Transaction, TxRef, WithdrawalStatus};
+use crate::{
+    Finality,
+    types::{Address, Block, Bytes, Head, Transaction, TxRef, WithdrawalStatus},
+};
 
 /// Why a read gave no answer. No variant is ever a reason to sign.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +19,9 @@ pub enum ReadError {
     Doubtful(String),
     #[error("the answer is larger than any that is read, now and later")]
     TooLarge,
+    /// The question is about nothing that this chain can have. No provider is asked, and none is at fault.
+    #[error("{0}")]
+    Foreign(&'static str),
     /// Not enough providers gave one and the same answer.
     #[error("quorum unavailable: {0}")]
     Quorum(String),
@@ -28,7 +34,8 @@ pub trait ChainReader: Send + Sync {
     async fn head(&self) -> Result<Head, ReadError>;
     /// A tip read from the network now, for a caller whom the tracked one left waiting.
     async fn fresh_head(&self) -> Result<Head, ReadError>;
-    /// Whether `block` is on this reader's chain and not above its tip.
+    /// Whether this reader's chain has `block`, with that parent and that time, not above its tip. The quorum agrees on a
+    /// head by it, and judges ages by the head's time: no hash proves that to whoever only hears of it.
     async fn contains(&self, block: &Block) -> Result<bool, ReadError>;
     /// The transaction as seen from `head`: one in a block above it is [`Transaction::Missing`].
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError>;
@@ -54,4 +61,27 @@ pub trait StateReader: Send + Sync {
     async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError>;
     /// A read-only contract call at `block`.
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError>;
+}
+
+/// The first block from height `deepest` downwards that is final as seen from `head`, for
+/// [`StateReader::settled`]; `None` while the chain is too young. `at` reads the block at a height. The caller makes
+/// sure before and after that `head` is on the provider's chain: the blocks are then of one fork.
+pub(crate) async fn first_final<F>(
+    finality: &Finality,
+    head: &Head,
+    deepest: Option<u64>,
+    at: impl Fn(u64) -> F,
+) -> Result<Option<Block>, ReadError>
+where
+    F: Future<Output = Result<Block, ReadError>>,
+{
+    let mut below = deepest;
+    while let Some(height) = below {
+        let block = at(height).await?;
+        if finality.met(&block, head) {
+            return Ok(Some(block));
+        }
+        below = finality.older(&head.block, &block);
+    }
+    Ok(None)
 }

@@ -143,9 +143,15 @@ impl Quorum {
                 return Ok(copied);
             }
         }
-        let large = |(_, error): &&(Arc<Seat>, ReadError)| *error == ReadError::TooLarge;
-        if errors.iter().filter(large).count() >= self.required {
-            return Err(ReadError::TooLarge);
+        let is_said = |said: &ReadError| {
+            let same = errors.iter().filter(|(_, error)| error == said);
+            same.count() >= self.required
+        };
+        let by_question =
+            |error: &ReadError| matches!(error, ReadError::TooLarge | ReadError::Foreign(_));
+        let mut said = errors.iter().map(|(_, error)| error);
+        if let Some(error) = said.find(|error| by_question(error) && is_said(error)) {
+            return Err(error.clone());
         }
         Err(self.disagreement(what, &groups, &errors))
     }

@@ -1,6 +1,6 @@
 //! `POST /currencies/v1` and `/v2` (guide: protocol 11.14), and what is said of a currency that is not listed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -32,6 +32,8 @@ pub struct Filter {
     tokens: Option<Vec<String>>,
     verified: Option<Flag>,
     limit: Option<Number>,
+    /// With `address`: that currency's whole group, whatever chain it is on.
+    include_all_chains: Option<Flag>,
     deposit_address_only: Option<Flag>,
     /// Where nothing listed has `address` on the one chain of `chainIds`: what the contract says of itself.
     use_external_search: Option<Flag>,
@@ -207,31 +209,56 @@ fn found(state: &State, filter: &Filter) -> Vec<Listed> {
     let limit = filter.limit.map_or(LIMIT, |limit| {
         usize::try_from(limit.0).unwrap_or(MOST).min(MOST)
     });
-    let networks = state.market.networks().iter();
-    let all = networks.flat_map(|network| {
-        let currencies = network.currencies.iter();
-        currencies.map(move |currency| (network, currency))
-    });
-    let wanted = all.filter(|(network, currency)| filter.takes(network, currency));
+    let wanted = filter.wanted(&state.market).into_iter().take(limit);
     let family = |network: &Network| state.spec(network).map(|spec| spec.family.short);
     wanted
-        .take(limit)
         .map(|(network, currency)| Listed::of(network, currency, family(network)))
         .collect()
 }
 
+/// The currencies of all networks that are shown.
+fn shown(market: &Market) -> impl Iterator<Item = (&Network, &Currency)> {
+    let networks = market.networks().iter().filter(|network| !network.private);
+    networks.flat_map(|network| {
+        let currencies = network.currencies.iter();
+        currencies.map(move |currency| (network, currency))
+    })
+}
+
 impl Filter {
+    /// The currencies of which all parts hold.
+    fn wanted<'m>(&self, market: &'m Market) -> Vec<(&'m Network, &'m Currency)> {
+        let is_there =
+            |(network, currency): &(&Network, &Currency)| self.is_there(network, currency);
+        let everywhere = self.include_all_chains == Some(Flag(true)) && self.address.is_some();
+        let named = shown(market).filter(|_| everywhere).filter(is_there);
+        let groups: BTreeSet<&str> = named.map(|(_, named)| named.group.as_str()).collect();
+        let found = shown(market).filter(|(network, currency)| {
+            let there = match everywhere {
+                true => groups.contains(currency.group.as_str()),
+                false => self.is_there(network, currency),
+            };
+            there && self.takes(network, currency)
+        });
+        found.collect()
+    }
+
+    /// Whether it stands at the address and on the chains that are asked for.
+    fn is_there(&self, network: &Network, currency: &Currency) -> bool {
+        let number = Number(network.chain_id);
+        let chain = self.chain_ids.as_ref();
+        let chain = chain.is_none_or(|ids| ids.is_empty() || ids.contains(&number));
+        let address = self.address.as_deref();
+        chain && address.is_none_or(|address| is_at(network, currency, address))
+    }
+
+    /// Whether all other parts hold.
     fn takes(&self, network: &Network, currency: &Currency) -> bool {
         let token = |token: &String| {
             let (chain, address) = token.split_once(':').unwrap_or_default();
             json::number(chain) == Some(network.chain_id) && is_at(network, currency, address)
         };
         let list = self.default_list != Some(Flag(true)) || currency.solver;
-        let chain = self.chain_ids.as_ref();
-        let chain =
-            chain.is_none_or(|ids| ids.is_empty() || ids.contains(&Number(network.chain_id)));
-        let address = self.address.as_deref();
-        let address = address.is_none_or(|address| is_at(network, currency, address));
         let id = self.currency_id.as_deref();
         let id = id.is_none_or(|id| id.eq_ignore_ascii_case(&currency.group));
         let tokens = self.tokens.as_ref();
@@ -239,8 +266,7 @@ impl Filter {
         // Everything listed is verified, and no currency has deposit addresses yet.
         let verified =
             self.verified != Some(Flag(false)) && self.deposit_address_only != Some(Flag(true));
-        let shown = !network.private && verified;
-        shown && list && chain && address && id && tokens && self.names(network, currency)
+        verified && list && id && tokens && self.names(network, currency)
     }
 
     fn names(&self, network: &Network, currency: &Currency) -> bool {
@@ -256,4 +282,51 @@ impl Filter {
 fn is_at(network: &Network, currency: &Currency, address: &str) -> bool {
     let found = network.currency(address);
     found.is_some_and(|found| found.address == currency.address)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::quote::fixtures::{USDC, family, market_file, parsed};
+
+    /// Four chains with the same currencies, the last one private.
+    fn market() -> Market {
+        let mut file = market_file();
+        file[3]["private"] = json!(true);
+        parsed(&file, |_| family())
+    }
+
+    /// The chains and symbols of what is listed.
+    fn wanted(filter: Value) -> Vec<(u64, String)> {
+        let filter: Filter = serde_json::from_value(filter).unwrap();
+        let market = market();
+        let found = filter.wanted(&market).into_iter();
+        found
+            .map(|(network, currency)| (network.chain_id, currency.symbol.clone()))
+            .collect()
+    }
+
+    #[test]
+    fn a_currency_of_one_chain_is_listed_on_all_that_are_shown() {
+        let usdc = |chains: &[u64]| -> Vec<_> {
+            let each = chains.iter().map(|chain| (*chain, "USDC".to_owned()));
+            each.collect()
+        };
+        let asked =
+            |all: bool| json!({"chainIds": [31_001], "address": USDC, "includeAllChains": all});
+        assert_eq!(wanted(asked(false)), usdc(&[31_001]));
+        assert_eq!(wanted(asked(true)), usdc(&[31_001, 31_002, 31_003]));
+        // The other parts hold all the same.
+        let mut named = asked(true);
+        named["term"] = json!("ETH");
+        assert!(wanted(named).is_empty());
+        // Without an address no currency is meant, and a chain that is not shown has none.
+        let chain = wanted(json!({"chainIds": [31_001], "includeAllChains": true}));
+        assert_eq!(chain.len(), 4);
+        assert!(chain.iter().all(|(chain, _)| *chain == 31_001));
+        let hidden = json!({"chainIds": [31_004], "address": USDC, "includeAllChains": true});
+        assert!(wanted(hidden).is_empty());
+    }
 }

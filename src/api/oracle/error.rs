@@ -77,6 +77,7 @@ fn unread(error: &ReadError) -> ApiError {
             let what = "A transaction is larger than what is read of one";
             ApiError::refused("TRANSACTION_TOO_LARGE", what)
         }
+        ReadError::Foreign(why) => ApiError::refused("INVALID_REQUEST", *why),
         ReadError::Unavailable(_) | ReadError::Doubtful(_) => ApiError::unavailable(
             "PROVIDER_UNAVAILABLE",
             "A chain's provider gave no usable answer",

@@ -91,6 +91,7 @@ impl SolverAccount {
         if let Some(own) = found.believing {
             self.put(own).await?;
         }
+        self.know(true);
         for resource in &found.gaps {
             self.use_up(resource, now).await?;
         }
@@ -140,7 +141,7 @@ impl SolverAccount {
         Ok(())
     }
 
-    async fn reached(&self) -> Result<Bytes, SolverError> {
+    pub(super) async fn reached(&self) -> Result<Bytes, SolverError> {
         let reached = self.account.submitter.reached().await;
         reached.map_err(|error| self.failure(error))
     }
@@ -186,7 +187,7 @@ impl Shown {
     }
 }
 
-fn standing(
+pub(super) fn standing(
     landing: &dyn trade::Landing,
     row: &rows::account::Account,
     reached: &[u8],

@@ -107,7 +107,7 @@ async fn whoever_asks_in_anothers_name_uses_up_his_own_limit() {
         network: "destination",
         currency: crate::request::fixtures::USDC,
         amount: U256::from(99_900_000),
-        user: Some(&second.recipient),
+        user: Some((vm::SETTLEMENT, second.recipient.as_str())),
     };
     let solver = rig.solver().await;
     assert_eq!(solver.admits(payment, rig.now / 1_000).await, Ok(false));
@@ -121,7 +121,7 @@ async fn quotes_are_asked_of_the_same_limits() {
         network: "destination",
         currency: crate::request::fixtures::USDC,
         amount: U256::from(amount),
-        user: Some("0x51"),
+        user: Some((vm::SETTLEMENT, "0x51")),
     };
     let now = rig.now / 1_000;
     assert_eq!(solver.admits(payment(150_000_000), now).await, Ok(true));
@@ -252,7 +252,7 @@ async fn calls_use_up_the_limit_of_whoever_gave_the_deposit_and_nobody_elses() {
             network: "destination",
             currency: fixtures::USDC,
             amount: U256::from(99_900_000),
-            user: Some(user),
+            user: Some((vm::SETTLEMENT, user)),
         }
     }
     let now = rig.now / 1_000;

@@ -94,7 +94,7 @@ impl Rig {
     }
 
     /// Mines and looks after lanes until the nonces that nobody has are done with.
-    async fn rest(&mut self) {
+    pub(super) async fn rest(&mut self) {
         let solver = self.solver().await;
         for _ in 0..10 {
             self.mine(1);
@@ -271,12 +271,14 @@ async fn a_nonce_that_was_skipped_for_a_lie_is_used_up_when_the_chain_waits_for_
     let first = rig.funded(1).await;
     rig.settle(&first).await;
     let second = rig.funded(2).await;
+    let solver = rig.solver().await;
+    assert_eq!(solver.accounts["destination"].vouch().await, Ok(()));
     rig.destination.with(|world| world.everybody_lies = true);
     rig.lie(Lies {
         nonce: 1,
         ..Lies::default()
     });
-    let solver = rig.begun(&second).await;
+    solver.advance(&second.id, rig.now).await.unwrap();
     assert_eq!(
         rig.claim(&second).await.legs[0].attempt[..],
         2_u64.to_be_bytes()
@@ -289,6 +291,67 @@ async fn a_nonce_that_was_skipped_for_a_lie_is_used_up_when_the_chain_waits_for_
     rig.filled(second.order_id, 2);
     rig.rest().await;
     rig.is_clean().await;
+}
+
+/// As the store of yesterday finds the chain: a payment was made since that it does not know of.
+#[tokio::test]
+async fn an_older_copy_of_the_store_pays_nothing_until_the_operator_says_so() {
+    let mut rig = Rig::new();
+    let first = rig.funded(1).await;
+    rig.settle(&first).await;
+    let second = rig.funded(2).await;
+    rig.destination.intrude(&rig.solver_text(), 1);
+    rig.mine(1);
+    // The first payment finds it, if the start has not.
+    let solver = rig.solver().await;
+    let said = solver.advance(&second.id, rig.now).await;
+    let jump = Jump { next: 1, mined: 2 };
+    let network = "destination".to_owned();
+    let found = [
+        SolverError::Behind(network.clone()),
+        SolverError::Jumped { network, jump },
+    ];
+    assert!(found.contains(&said.unwrap_err()));
+    let behind = Err(SolverError::Behind("destination".into()));
+    assert_eq!(solver.advance(&second.id, rig.now).await, behind);
+    // The process looks before it pays. Nothing is given back on the other network either, whatever the time.
+    let solver = rig.solver().await;
+    let vouched = solver.accounts["destination"].vouch().await;
+    assert_eq!(vouched, Err(SolverError::Behind("destination".into())));
+    assert_eq!(solver.accounts["origin"].vouch().await, Ok(()));
+    assert_eq!(solver.advance(&second.id, rig.now).await, behind);
+    let later = rig.now + 10 * 24 * 3_600_000;
+    assert!(solver.advance(&second.id, later).await.is_err());
+    assert_eq!(solver.behind(), Some("destination"));
+    assert_eq!(rig.destination.paid(second.order_id), []);
+    assert_eq!(rig.origin.paid(second.order_id), []);
+    // It is no copy: the key's owner used it elsewhere.
+    let account = &solver.accounts["destination"];
+    assert_eq!(account.heal(rig.now / 1_000).await, Ok(vec![]));
+    assert_eq!((account.vouch().await, solver.behind()), (Ok(()), None));
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
+}
+
+/// A lie of a moment that enough providers tell, or a provider that is away.
+#[tokio::test]
+async fn a_store_that_is_current_pays_as_soon_as_the_chain_says_so() {
+    let mut rig = Rig::new();
+    let first = rig.funded(1).await;
+    rig.settle(&first).await;
+    let second = rig.funded(2).await;
+    rig.destination.with(|world| world.everybody_lies = true);
+    rig.lie(Lies {
+        nonce: 3,
+        ..Lies::default()
+    });
+    let solver = rig.solver().await;
+    let account = &solver.accounts["destination"];
+    assert!(account.vouch().await.is_err() && account.is_behind());
+    rig.lie(Lies::default());
+    assert_eq!((account.vouch().await, solver.behind()), (Ok(()), None));
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
 }
 
 #[tokio::test]

@@ -27,6 +27,8 @@ use crate::{
 
 /// Questions per round trip.
 const BATCH: usize = 100;
+/// Bytes of all scripts that are kept of other transactions: as many of the longest that can be spent as are asked for.
+const SCRIPTS: usize = MAX_PREVIOUS * 10_000;
 /// Bitcoin Core's codes for an unknown transaction, block or height (RPC_INVALID_ADDRESS_OR_KEY and
 /// RPC_INVALID_PARAMETER).
 const UNKNOWN: [i32; 2] = [-5, -8];
@@ -185,7 +187,7 @@ fn spent(
         if let Some(prevout) = &input.prevout {
             return Ok(Some(prevout.script.hex.clone()));
         }
-        let script = previous.get(&output).cloned();
+        let script = previous.known.get(&output).cloned();
         let wrong = "an input spends an output that does not exist";
         script.map(Some).ok_or(Fault::Doubtful(wrong))
     };
@@ -193,14 +195,29 @@ fn spent(
     scripts.map(Some)
 }
 
+/// Scripts of outputs, within a size.
+#[derive(Default)]
+struct Scripts {
+    known: HashMap<OutPoint, ScriptBuf>,
+    size: usize,
+}
+
+impl Scripts {
+    fn add(&mut self, output: OutPoint, script: &ScriptBuf) -> Result<(), Fault> {
+        self.size += script.len();
+        if self.size > SCRIPTS {
+            return Err(ReadError::TooLarge.into());
+        }
+        self.known.insert(output, script.clone());
+        Ok(())
+    }
+}
+
 /// The scripts of those outputs that exist. Nothing else is kept of their transactions, which may be large.
-fn previous(
-    client: &Client,
-    outputs: &BTreeSet<OutPoint>,
-) -> Result<HashMap<OutPoint, ScriptBuf>, Fault> {
+fn previous(client: &Client, outputs: &BTreeSet<OutPoint>) -> Result<Scripts, Fault> {
     let txids: BTreeSet<Txid> = outputs.iter().map(|output| output.txid).collect();
     let txids: Vec<Txid> = txids.into_iter().collect();
-    let mut scripts = HashMap::new();
+    let mut scripts = Scripts::default();
     for txids in txids.chunks(BATCH) {
         let params: Vec<_> = txids.iter().map(|txid| json!([txid, true])).collect();
         let answers: Vec<RawTransaction> = together(client, "getrawtransaction", &params)?;
@@ -210,10 +227,11 @@ fn previous(
             }
             check_order(answer)?;
             let wanted = outputs.range(OutPoint::new(*txid, 0)..=OutPoint::new(*txid, u32::MAX));
-            scripts.extend(wanted.filter_map(|wanted| {
-                let output = answer.vout.get(wanted.vout as usize)?;
-                Some((*wanted, output.script.hex.clone()))
-            }));
+            for wanted in wanted {
+                if let Some(output) = answer.vout.get(wanted.vout as usize) {
+                    scripts.add(*wanted, &output.script.hex)?;
+                }
+            }
         }
     }
     Ok(scripts)
@@ -275,4 +293,23 @@ fn together<T: DeserializeOwned>(
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use bitcoin::hashes::Hash;
+
+    use super::*;
+
+    #[test]
+    fn scripts_of_other_transactions_are_kept_within_a_size() {
+        let script = ScriptBuf::from_bytes(vec![0x6a; 10_000]);
+        let mut scripts = Scripts::default();
+        let output = |vout: usize| OutPoint::new(Txid::all_zeros(), u32::try_from(vout).unwrap());
+        for vout in 0..MAX_PREVIOUS {
+            assert!(scripts.add(output(vout), &script).is_ok(), "{vout}");
+        }
+        assert!(scripts.add(output(MAX_PREVIOUS), &script).is_err());
+        assert_eq!(scripts.known.len(), MAX_PREVIOUS);
+    }
 }

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
+    oracle::first_final,
     types::{Address, B256, Block, Bytes, Head, Refusal, Transaction, TxRef, WithdrawalStatus},
 };
 
@@ -109,8 +110,10 @@ impl<S: Source> ChainReader for Reader<S> {
     }
 
     async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        let found = self.source.hash_at(block.number).await?;
-        Ok(found == Some(block.hash))
+        match self.source.hash_at(block.number).await? {
+            Some(hash) if hash == block.hash => Ok(self.source.block(hash).await? == *block),
+            _ => Ok(false),
+        }
     }
 
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
@@ -139,22 +142,18 @@ impl<S: Source> ChainReader for Reader<S> {
 impl<S: Source> StateReader for Reader<S> {
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
         self.anchor(&head.block).await?;
-        let mut below = head.block.number.checked_sub(self.finality.blocks);
-        while let Some(height) = below {
+        let deepest = head.block.number.checked_sub(self.finality.blocks);
+        let at = |height: u64| async move {
             let hash = self.source.hash_at(height).await?;
             let missing = || ReadError::Doubtful("no block below the head".into());
             let block = self.source.block(hash.ok_or_else(missing)?).await?;
-            if block.number != height {
-                return Err(ReadError::Doubtful("a block at another height".into()));
-            }
-            if self.finality.met(&block, head) {
-                // The provider may have moved to another fork meanwhile.
-                self.anchor(&head.block).await?;
-                return Ok(Some(block));
-            }
-            below = self.finality.older(&head.block, &block);
-        }
-        Ok(None)
+            let other = || ReadError::Doubtful("a block at another height".into());
+            (block.number == height).then_some(block).ok_or_else(other)
+        };
+        let found = first_final(&self.finality, head, deepest, at).await?;
+        // The provider may have moved to another fork meanwhile.
+        self.anchor(&head.block).await?;
+        Ok(found)
     }
 
     async fn withdrawal(
@@ -163,7 +162,7 @@ impl<S: Source> StateReader for Reader<S> {
         tx: Option<&TxRef>,
         block: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
-        let refused = || ReadError::Unavailable("not a withdrawal of this chain's".into());
+        let refused = || ReadError::Foreign("not a withdrawal of this chain");
         let psbt = Psbt::deserialize(encoded).map_err(|_| refused())?;
         let owns = |script: &bitcoin::Script| self.rules.depository(script).is_some();
         let sought = Sought::new(psbt, owns).ok_or_else(refused)?;

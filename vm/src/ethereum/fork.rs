@@ -58,10 +58,9 @@ impl Fork {
         }
     }
 
-    /// Whether `block` is known to be canonical.
+    /// Whether `block` is known to be canonical, with its parent and time.
     pub fn contains(&self, block: &Block) -> bool {
-        self.at(block.number)
-            .is_some_and(|known| known.hash == block.hash)
+        self.at(block.number).is_some_and(|known| known == *block)
     }
 
     /// Whether `segment` (ascending, linked) continues a block of the run.
@@ -215,6 +214,9 @@ mod tests {
         assert_eq!(fork.head(), other.last().unwrap());
         assert!(fork.contains(&chain(40, 40, 1, 1)[0]));
         assert!(!fork.contains(&chain(41, 41, 1, 1)[0]));
+        let mut early = chain(40, 40, 1, 1).remove(0);
+        early.time -= 1;
+        assert!(!fork.contains(&early), "a hash with another time");
         fork.remember(chain(0, 0, 1, 1)[0].clone(), generation);
         assert_eq!(fork.at(0), None, "read on the old fork");
     }

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, LARGE_EVENTS, Provider, ReadError, SpecError,
     StateReader, aside,
+    oracle::first_final,
     types::{
         Address, B256, Block, Bytes, EvmAddress, Head, Transaction, TxRef, U256, WithdrawalStatus,
     },
@@ -93,7 +94,7 @@ impl ChainReader for Node {
         }
         self.tip.advance(Instant::now()).await?;
         let found = self.tip.block(block.number).await?;
-        Ok(found.is_some_and(|found| found.hash == block.hash))
+        Ok(found.is_some_and(|found| found == *block))
     }
 
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
@@ -180,18 +181,14 @@ impl StateReader for Node {
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
         self.track();
         self.anchor(&head.block).await?;
-        let mut below = self.deepest(head)?;
-        while let Some(height) = below {
+        let at = |height: u64| async move {
             let block = self.tip.block(height).await?;
-            let block = block.ok_or_else(|| doubt("no block below the head"))?;
-            if self.finality.met(&block, head) {
-                // The node may have moved to another fork meanwhile.
-                self.anchor(&head.block).await?;
-                return Ok(Some(block));
-            }
-            below = self.finality.older(&head.block, &block);
-        }
-        Ok(None)
+            block.ok_or_else(|| doubt("no block below the head"))
+        };
+        let found = first_final(&self.finality, head, self.deepest(head)?, at).await?;
+        // The node may have moved to another fork meanwhile.
+        self.anchor(&head.block).await?;
+        Ok(found)
     }
 
     async fn withdrawal(

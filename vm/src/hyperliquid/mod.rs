@@ -29,6 +29,7 @@ pub static FAMILY: Family = Family {
         account: (20, 20),
         // A token id, followed by the name of its exchange.
         currency: (16, 48),
+        transaction: None,
     },
     native_decimals: None,
     tx_prefix: "",

@@ -1,5 +1,5 @@
-//! Agreement on a head: the highest block that enough providers can know, confirmed by as many. It waits only for the
-//! providers that it needs; a background task finds out afterwards which ones were wrong.
+//! Agreement on a head: the highest block that enough providers can know, confirmed by as many with its parent and its
+//! time. It waits only for the providers that it needs; a background task finds out afterwards which ones were wrong.
 
 use std::{cmp::Reverse, pin::pin, sync::Arc, time::Duration};
 

@@ -95,22 +95,24 @@ impl Seat {
         })
     }
 
-    /// Records the end of a read.
+    /// Records the end of a read. A question that does not fit the chain is none: whoever asks chooses it.
     pub fn answered<T>(&self, answer: &Result<T, ReadError>) {
+        let kind = match answer {
+            Ok(_) => None,
+            Err(ReadError::Foreign(_)) => return,
+            Err(ReadError::Unavailable(_)) => Some("unavailable"),
+            Err(ReadError::TooLarge) => Some("too large"),
+            Err(ReadError::Doubtful(_)) => Some("doubtful"),
+            Err(ReadError::Quorum(_)) => Some("quorum"),
+        };
         self.reads.fetch_add(1, Relaxed);
-        self.standing(|standing| standing.failing = answer.is_err());
-        let Err(error) = answer else {
+        self.standing(|standing| standing.failing = kind.is_some());
+        let (Err(error), Some(kind)) = (answer, kind) else {
             return;
         };
         self.errors.fetch_add(1, Relaxed);
         let (chain, provider) = (&self.chain, &self.provider.name);
         tracing::debug!(%chain, provider = &**provider, %error, "provider failed");
-        let kind = match error {
-            ReadError::Unavailable(_) => "unavailable",
-            ReadError::TooLarge => "too large",
-            ReadError::Doubtful(_) => "doubtful",
-            ReadError::Quorum(_) => "quorum",
-        };
         metrics::counter!(
             "intentd_provider_errors_total",
             "chain" => chain.to_string(), "provider" => self.position.to_string(), "kind" => kind

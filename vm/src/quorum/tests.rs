@@ -505,3 +505,37 @@ async fn a_transaction_is_too_large_when_a_quorum_says_so() {
     let unsure = quorum.transaction(&tx(), &head).await;
     assert!(matches!(unsure, Err(ReadError::Quorum(_))), "{unsure:?}");
 }
+
+/// Answers that the question does not fit the chain.
+fn foreign(script: &Script) -> Provider {
+    let answers = Answers {
+        transaction: Some(|_, _, _| said(Err(ReadError::Foreign("nothing of this chain")))),
+        ..Answers::default()
+    };
+    script.answering((), answers).provider("node")
+}
+
+/// Whoever asks chooses the question: one that does not fit must not show providers as failing.
+#[tokio::test]
+async fn a_question_that_does_not_fit_the_chain_counts_against_nobody() {
+    let (scripts, _) = three();
+    let providers = scripts.iter().map(|script| foreign(script)).collect();
+    let quorum = Quorum::new(&ChainId::new("ethereum"), providers, 2).unwrap();
+    let expected = Err(ReadError::Foreign("nothing of this chain"));
+    assert_eq!(read(&quorum).await, expected);
+    settle().await;
+    assert!(quorum.health().iter().all(Health::well));
+    // One provider alone does not decide that, and those that are down are shown.
+    let (scripts, _) = three();
+    let mut providers: Vec<_> = scripts.iter().map(|one| one.provider("node")).collect();
+    providers[0] = foreign(&scripts[0]);
+    let quorum = Quorum::new(&ChainId::new("ethereum"), providers, 2).unwrap();
+    let head = quorum.head().await.unwrap();
+    for script in &scripts[1..] {
+        script.fail(Some(ReadError::Unavailable("down".into())));
+    }
+    lost(quorum.transaction(&tx(), &head).await);
+    settle().await;
+    let well: Vec<bool> = quorum.health().iter().map(Health::well).collect();
+    assert_eq!(well, [true, false, false]);
+}

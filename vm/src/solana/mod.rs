@@ -24,7 +24,10 @@ pub static FAMILY: Family = Family {
     name: "solana-vm",
     short: "svm",
     codec: &address::Addresses,
-    lengths: Lengths::both(32),
+    lengths: Lengths {
+        transaction: Some(64),
+        ..Lengths::both(32)
+    },
     native_decimals: None,
     tx_prefix: "",
     hints: Hints::NONE,

@@ -135,8 +135,8 @@ impl ChainReader for Node {
 
 #[async_trait]
 impl StateReader for Node {
-    /// Finalized is final: the head itself, unless the chain's entry asks for more. All of it is this node's word: no
-    /// hash proves a time, and the time in `head` is one provider's.
+    /// Finalized is final: the head itself, unless the chain's entry asks for more. All of it is this node's word, the
+    /// head's time too: no hash proves a time.
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
         self.read(Box::pin(self.old_enough(&head.block))).await
     }
@@ -153,13 +153,13 @@ impl StateReader for Node {
         let depository = self.rules.depository.as_ref();
         let depository = depository.ok_or_else(|| unknown("the chain has no depository"))?;
         let request = Transfer::try_from_slice(encoded)
-            .map_err(|_| unknown("not a withdrawal of this family"))?;
+            .map_err(|_| ReadError::Foreign("not a withdrawal of this family"))?;
         if request.vault_address != depository.vault.to_bytes() {
-            return Err(unknown("not a withdrawal of this depository"));
+            return Err(ReadError::Foreign("not a withdrawal of this depository"));
         }
         let id = Sha256::digest(encoded).into();
         let account = used_request(&depository.program, &id);
-        let account = account.ok_or_else(|| unknown("no account of this withdrawal"))?;
+        let account = account.ok_or(ReadError::Foreign("no account of this withdrawal"))?;
         self.read(Box::pin(async {
             self.anchor(block).await?;
             let found = self.questions.account(&account, block.number).await?;
@@ -245,7 +245,7 @@ impl Node {
         for _ in 0..STEPS {
             let found = futures::join!(self.questions.block(slot), self.questions.time(slot));
             if let (Slot::Block(mut standing), time) = (found.0?, found.1?) {
-                standing.time = time.or(standing.time);
+                standing.time = standing.time.or(time);
                 self.heads.insert(slot, standing.clone());
                 if let Some(time) = standing.time {
                     let block = standing.at(slot, time);
@@ -278,11 +278,14 @@ impl Node {
         time.ok_or_else(|| ReadError::Unavailable("a block without a time".into()))
     }
 
-    /// Whether `block` is on the node's chain now.
+    /// Whether `block` is on the node's chain now. A node without the block's time says nothing about it.
     async fn holds(&self, block: &Block) -> Result<bool, ReadError> {
         let unknown = |what: &str| Err(ReadError::Unavailable(what.into()));
         match self.questions.block(block.number).await? {
-            Slot::Block(found) if found.hash == block.hash => Ok(true),
+            Slot::Block(found) if found.hash == block.hash => {
+                let time = self.timed(block.number, found.time).await?;
+                Ok(found.at(block.number, time) == *block)
+            }
             Slot::Block(_) => Ok(false),
             Slot::Absent => match self.questions.is_skipped(block.number).await? {
                 true => Ok(false),

@@ -135,7 +135,8 @@ impl Board {
     }
 
     pub fn contains(&self, block: &Block) -> bool {
-        block.number <= self.head && self.block(block.number).hash == block.hash
+        let found = self.block(block.number);
+        block.number <= self.head && (found.hash, found.time) == (block.hash, block.time)
     }
 
     pub fn anchor(&self, block: &Block) -> Result<(), ReadError> {

@@ -155,9 +155,15 @@ impl Failover {
             true => None,
             false => agreed.first().map(|one| Broadcast::clone(one)),
         };
-        Ok(verdict.unwrap_or_else(|| match accepted {
-            true => Broadcast::Accepted,
-            false => Broadcast::Rejected("providers do not agree".into()),
+        // That its time is over is no refusal: refusals count against it only where a quorum refuses, in whatever words.
+        let refuses =
+            |one: &&Broadcast| matches!(one, Broadcast::Refused(_) | Broadcast::Rejected(_));
+        let is_refused = said.iter().filter(refuses).count() >= self.required;
+        let expired = said.contains(&Broadcast::Expired) && !is_refused;
+        Ok(verdict.unwrap_or_else(|| match (accepted, expired) {
+            (true, _) => Broadcast::Accepted,
+            (false, true) => Broadcast::Expired,
+            (false, false) => Broadcast::Rejected("providers do not agree".into()),
         }))
     }
 

@@ -109,9 +109,10 @@ proptest! {
     #[test]
     fn transaction_id_decodes_to_the_text_of_its_bytes(
         family in select(FAMILIES),
-        bytes in any::<[u8; 32]>(),
+        bytes in any::<[u8; 64]>(),
     ) {
-        let text = family.codec.decode_transaction_id(&bytes).unwrap();
+        let bytes = &bytes[..family.lengths.transaction.unwrap_or(32)];
+        let text = family.codec.decode_transaction_id(bytes).unwrap();
         let spelled = format!("{}{text}", family.tx_prefix);
         let tx = family.tx(&spelled, None).unwrap();
         prop_assert_eq!(&tx.bytes[..], bytes);
@@ -228,6 +229,17 @@ fn transaction_id_has_one_spelling_but_for_its_case() {
     ];
     for (name, text) in accepted {
         assert_eq!(family(name).tx(text, None).unwrap().bytes.len(), 32);
+    }
+}
+
+/// A question for the deposits of an unknown transaction is answered with none there: only what may be an id is one.
+#[test]
+fn a_signature_of_another_length_is_no_transaction_id() {
+    let solana = family("solana-vm");
+    let id = |bytes: usize| bs58::encode(vec![7; bytes]).into_string();
+    assert_eq!(solana.tx(&id(64), None).unwrap().bytes.len(), 64);
+    for bytes in [0, 1, 32, 63, 65] {
+        assert!(solana.tx(&id(bytes), None).is_err(), "{bytes}");
     }
 }
 

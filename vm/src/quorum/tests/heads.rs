@@ -124,7 +124,9 @@ async fn head_liars_are_found_and_delay_nobody() {
     use Knows::{All, Never, None, Own};
     let future = || testing::block(1100, 0);
     let fork = |number| testing::block(number, 7);
-    let cases: [(&str, Says, u64); 9] = [
+    let cases: [(&str, Says, u64); 11] = [
+        ("another time, knows all", lie(dated(3_600), All, 0), 5),
+        ("another time, knows its own", lie(dated(-90), Own, 0), 5),
         ("far ahead, knows all", lie(future(), All, 0), 65),
         ("far ahead, never confirms", lie(future(), Never, 0), 65),
         ("far ahead on its own chain", lie(future(), None, 0), 65),
@@ -144,6 +146,32 @@ async fn head_liars_are_found_and_delay_nobody() {
         assert!(quorum.health()[0].set_aside, "{name}");
         nobody_else(&quorum);
         assert_eq!(read(&quorum).await, Ok(honest()), "{name}");
+    }
+}
+
+/// The block that honest providers have at the tip, so many seconds off.
+fn dated(seconds: i64) -> Block {
+    let mut block = testing::block(100, 0);
+    block.time = block.time.saturating_add_signed(seconds);
+    block
+}
+
+/// Two of three are left, and the first one has another time for the tip that both have.
+#[tokio::test(start_paused = true)]
+async fn one_provider_alone_dates_no_head() {
+    use Knows::{All, None, Own};
+    for seconds in [-3_600, -1, 1, 3_600] {
+        for (knows, agreed) in [(All, true), (Own, true), (None, false)] {
+            let (odd, scripts, quorum) = odd(2, 2);
+            odd.say(|says| *says = lie(dated(seconds), knows, 0));
+            scripts[1].fail(Some(ReadError::Unavailable("down".into())));
+            let head = quorum.head().await;
+            match agreed {
+                // It confirms the honest one's block, too.
+                true => assert_eq!(head.unwrap().block, testing::block(100, 0)),
+                false => lost(head),
+            }
+        }
     }
 }
 

@@ -164,6 +164,32 @@ async fn a_transaction_is_refused_by_a_quorum() {
     assert!(matches!(said, Broadcast::Rejected(_)), "{said:?}");
 }
 
+/// Refusals end an attempt once there are enough of them: one provider alone makes none of what has only expired.
+#[tokio::test]
+async fn what_has_expired_is_refused_by_a_quorum_only() {
+    let says = |said: Broadcast| {
+        let mut one = honest();
+        one.broadcast = said;
+        one
+    };
+    let expired = || says(Broadcast::Expired);
+    let rejected = || says(Broadcast::Rejected("no such block".into()));
+    let refused = || says(Broadcast::Refused("oversized data".into()));
+    for (said, ended) in [
+        (vec![expired(), rejected()], false),
+        (vec![rejected(), expired()], false),
+        (vec![expired(), expired(), refused()], false),
+        (vec![expired(), rejected(), rejected()], true),
+        (vec![expired(), rejected(), refused()], true),
+    ] {
+        let said = among(said, 2).broadcast(&Bytes::new()).await.unwrap();
+        match ended {
+            true => assert!(matches!(said, Broadcast::Rejected(_)), "{said:?}"),
+            false => assert_eq!(said, Broadcast::Expired),
+        }
+    }
+}
+
 async fn balance(failover: &Failover) -> Result<Amount, ReadError> {
     let owner = fakes::account(1);
     failover.balance(&owner, &owner).await

@@ -371,7 +371,7 @@ async fn transactions_of_others_are_not_judged() {
     let block = state.settled(&head).await.unwrap().unwrap();
     for bytes in [encoded, Bytes::from_static(b"psbt"), Bytes::new()] {
         let said = state.withdrawal(&bytes, None, &block).await;
-        assert!(matches!(said, Err(ReadError::Unavailable(_))), "{said:?}");
+        assert!(matches!(said, Err(ReadError::Foreign(_))), "{said:?}");
     }
     // A block of another fork grounds nothing.
     let mut forked = block;

@@ -175,7 +175,7 @@ async fn a_node_that_changes_fork_between_two_answers_says_nothing() {
     assert!(matches!(found, Err(ReadError::Doubtful(_))), "{found:?}");
 }
 
-/// No hash proves a time: where providers are at different heads, the head that is agreed may have a liar's.
+/// No hash proves a time: each provider has its own word for that of a head that is handed to it.
 #[tokio::test]
 async fn the_time_of_one_liars_head_expires_nothing() {
     let asked = encoded(&withdrawal(NOW + 1_000));
@@ -207,7 +207,7 @@ async fn only_withdrawals_of_this_depository_are_judged() {
     other["vaultAddress"] = json!(key(4).to_string());
     for asked in [encoded(&other), Bytes::from(vec![1, 2, 3])] {
         let found = at(&node, &asked).await;
-        assert!(matches!(found, Err(ReadError::Unavailable(_))), "{found:?}");
+        assert!(matches!(found, Err(ReadError::Foreign(_))), "{found:?}");
     }
     let mut longer = encoded(&withdrawal(NOW - 1)).to_vec();
     longer.push(0);

@@ -1,0 +1,147 @@
+//! What an account tells its family of its open attempts.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use vm::{
+    Bytes, Chain, CodecError,
+    trade::{
+        Account, Attempt, Broadcast, Goal, Known, OpenAccount, Outlook, Prepared, Signer, Status,
+        SubmitError, Submitter,
+    },
+};
+
+use super::rig::Rig;
+use crate::{
+    sign::KeyRing,
+    solver::{
+        Solver,
+        account::{SendLimits, SolverAccount},
+        chain::TradingChain,
+    },
+};
+
+/// What was named as held, for each attempt that was prepared.
+type Heard = Arc<Mutex<Vec<Vec<Bytes>>>>;
+
+/// Opens accounts of which it is heard what they name.
+struct Listening {
+    accounts: Arc<dyn OpenAccount>,
+    heard: Heard,
+}
+
+impl OpenAccount for Listening {
+    fn account(
+        &self,
+        chain: &Chain,
+        key: Arc<dyn Signer>,
+        most: u128,
+    ) -> Result<Account, CodecError> {
+        let mut account = self.accounts.account(chain, key, most)?;
+        account.submitter = Arc::new(Heeding {
+            submitter: account.submitter,
+            heard: self.heard.clone(),
+        });
+        Ok(account)
+    }
+}
+
+struct Heeding {
+    submitter: Arc<dyn Submitter>,
+    heard: Heard,
+}
+
+#[async_trait]
+impl Submitter for Heeding {
+    async fn look(&self, goal: Goal<'_>, first: bool) -> Result<Box<dyn Outlook>, SubmitError> {
+        Ok(Box::new(Watched {
+            outlook: self.submitter.look(goal, first).await?,
+            heard: self.heard.clone(),
+        }))
+    }
+
+    async fn replace(
+        &self,
+        attempt: &Attempt,
+        cancel: bool,
+    ) -> Result<Option<Attempt>, SubmitError> {
+        self.submitter.replace(attempt, cancel).await
+    }
+
+    async fn send(&self, attempt: &Attempt) -> Result<Option<Broadcast>, SubmitError> {
+        self.submitter.send(attempt).await
+    }
+
+    async fn status(&self, attempt: &Attempt) -> Result<Status, SubmitError> {
+        self.submitter.status(attempt).await
+    }
+
+    async fn reached(&self) -> Result<Bytes, SubmitError> {
+        self.submitter.reached().await
+    }
+}
+
+struct Watched {
+    outlook: Box<dyn Outlook>,
+    heard: Heard,
+}
+
+#[async_trait]
+impl Outlook for Watched {
+    async fn prepare(self: Box<Self>, known: Known<'_>) -> Result<Prepared, SubmitError> {
+        let Self { outlook, heard } = *self;
+        let mut held = known.held.to_vec();
+        held.sort_unstable();
+        heard.lock().unwrap().push(held);
+        outlook.prepare(known).await
+    }
+}
+
+/// The process starts; it is heard what its account of the destination names.
+async fn listening(rig: &Rig) -> (Solver, Heard) {
+    let mut solver = rig.solver().await;
+    let heard = Heard::default();
+    let mut chain = TradingChain::clone(&solver.accounts["destination"].chain);
+    chain.providers.accounts = Arc::new(Listening {
+        accounts: chain.providers.accounts,
+        heard: heard.clone(),
+    });
+    let keys = KeyRing::of_secp256k1(rig.signer.clone());
+    let limits = SendLimits {
+        most_rate: 100_000,
+        ..SendLimits::default()
+    };
+    let (chain, store) = (Arc::new(chain), rig.store.clone());
+    let account = SolverAccount::open(chain, store, &keys, limits, rig.now).await;
+    let name = "destination".to_owned();
+    solver.accounts.insert(name, Arc::new(account.unwrap()));
+    (solver, heard)
+}
+
+/// A family that chooses what an attempt holds by the payment must not choose what another attempt holds.
+#[tokio::test]
+async fn a_family_is_told_what_open_attempts_hold() {
+    let mut rig = Rig::new();
+    let orders = [
+        rig.funded(1).await,
+        rig.funded(2).await,
+        rig.funded(3).await,
+    ];
+    let (solver, heard) = listening(&rig).await;
+    for order in &orders {
+        solver.advance(&order.id, rig.now).await.unwrap();
+    }
+    let resource = |number: u64| Bytes::from(number.to_be_bytes().to_vec());
+    let told = std::mem::take(&mut *heard.lock().unwrap());
+    let [none, one, two] = [vec![], vec![resource(0)], vec![resource(0), resource(1)]];
+    assert_eq!(told, [none, one, two]);
+    // What is done with holds nothing any more.
+    for order in &orders {
+        rig.settle(order).await;
+    }
+    rig.rest().await;
+    let last = rig.funded(4).await;
+    let (solver, heard) = listening(&rig).await;
+    solver.advance(&last.id, rig.now).await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), [Vec::<Bytes>::new()]);
+}
