@@ -1,5 +1,7 @@
 //! What strangers claim at oracles: the solver's, or its peer.
 
+use std::sync::Arc;
+
 use alloy::{
     primitives::{Address, B256, Bytes, U256},
     sol_types::SolCall,
@@ -9,10 +11,15 @@ use serde_json::{Value, json};
 use crate::{
     chain::abi,
     clock,
-    history::{Act, Deal, History, Who},
-    market::{DEPOSITORY, NATIVE, ORACLE, USDC},
-    plan::Stranger,
+    history::{Act, Deal, History},
+    market::ORACLE,
+    plan::{self, Stranger},
 };
+
+/// A transaction that there is not.
+pub fn nothing() -> Arc<str> {
+    B256::repeat_byte(9).to_string().into()
+}
 
 impl History {
     /// First the dust, then the claim that the victim's fill was for it.
@@ -50,12 +57,16 @@ impl History {
                 false => victim.trade.amount / U256::from(50),
             };
             let to = &victim.wire["inputs"][0]["refunds"][0]["recipient"];
-            let to: Address = to.as_str().unwrap_or_default().parse().unwrap();
+            let to: Address = to
+                .as_str()
+                .unwrap_or_default()
+                .parse()
+                .unwrap_or(victim.account);
             let from = (stranger.account, chain, currency);
             let sent = self.pay(from, (to, amount), victim.order);
             self.note(format!("{amount} for the refund in {sent}"));
         } else if let Some(deposit) = self.deposited(victim, victim.account)
-            && let Some(refund) = self.paid_by(victim, chain, stranger.account)
+            && let Some(refund) = self.paid_by(victim.order, chain, stranger.account)
         {
             let body = json!({
                 "order": victim.wire, "orderSignature": victim.signature, "inputs": [deposit],
@@ -77,7 +88,7 @@ impl History {
         for route in ["solver-fills", "solver-refunds"] {
             let body = json!({
                 "order": victim.wire, "orderSignature": victim.signature, "inputs": inputs,
-                "fill": { "transactionId": B256::repeat_byte(9) }, "refunds": [], "force": true,
+                "fill": { "transactionId": nothing() }, "refunds": [], "force": true,
             });
             self.submitted(route, &body, stranger).await;
         }
@@ -96,9 +107,9 @@ impl History {
     pub async fn recover(&mut self, at: usize, round: u8, victim: &Deal) {
         let stranger = self.plan.strangers[at].clone();
         let (chain, currency) = victim.trade.from;
-        if round == 0 {
-            let other = if currency == NATIVE { USDC } else { NATIVE };
-            let amount = crate::plan::worth(other, 40);
+        if round == 0
+            && let Some((other, amount)) = plan::other(chain, currency)
+        {
             self.put((stranger.account, chain, other), amount, victim.order);
         }
         let whose = if round.is_multiple_of(2) {
@@ -119,8 +130,13 @@ impl History {
             });
             self.submitted("recover", &body, &stranger).await;
         }
-        if round < 24 {
-            self.at(clock::seconds() + 4, Act::Strike(at, round + 1));
+        let (most, pause) = if stranger.is_abroad() {
+            (12, 7)
+        } else {
+            (24, 4)
+        };
+        if round < most {
+            self.at(clock::seconds() + pause, Act::Strike(at, round + 1));
         }
     }
 
@@ -132,7 +148,7 @@ impl History {
         let (chain, currency) = victim.trade.from;
         if round == 0 {
             let from = (stranger.account, chain, currency);
-            let part = if victim.of == Who::Rival { 200 } else { 1 };
+            let part = if victim.is_of_another() { 200 } else { 1 };
             self.put(from, victim.trade.amount / U256::from(part), victim.order);
         } else if let Some(refund) = self.paid(victim, chain)
             && let Some(deposit) = self.deposited(victim, victim.account)
@@ -149,15 +165,19 @@ impl History {
     }
 
     /// As soon as something may have changed; more slowly what was refused for long.
-    fn tries_again(&mut self, at: usize, round: u8) {
-        if round < 45 {
-            let pause = 2 + u64::from(round / 8);
+    pub fn tries_again(&mut self, at: usize, round: u8) {
+        let (most, least) = match self.plan.strangers[at].is_abroad() {
+            true => (16, 6),
+            false => (45, 2),
+        };
+        if round < most {
+            let pause = least + u64::from(round / 8);
             self.at(clock::seconds() + pause, Act::Strike(at, round + 1));
         }
     }
 
     /// Claims, and hands what is signed to the hub's contract; whether anything was signed.
-    async fn submitted(&mut self, route: &str, body: &Value, stranger: &Stranger) -> bool {
+    pub async fn submitted(&mut self, route: &str, body: &Value, stranger: &Stranger) -> bool {
         let key = stranger.keyed.then_some("stranger");
         let whose = (stranger.elsewhere, key);
         self.handed_in((route, whose), body, stranger.account).await
@@ -168,7 +188,8 @@ impl History {
         self.handed_in((route, (false, None)), body, account).await
     }
 
-    async fn handed_in(
+    /// The same at either oracle, with a key or without.
+    pub async fn handed_in(
         &mut self,
         (route, whose): (&str, (bool, Option<&'static str>)),
         body: &Value,
@@ -201,34 +222,19 @@ impl History {
     }
 
     /// The solver's payment for an order on a chain.
-    pub fn paid(&self, deal: &Deal, chain: &str) -> Option<B256> {
-        self.paid_by(deal, chain, deal.solver)
-    }
-
-    fn paid_by(&self, deal: &Deal, chain: &str, payer: Address) -> Option<B256> {
-        let world = self.world.chain(chain).lock();
-        let named = |data: &Bytes| data.len() >= 32 && data[data.len() - 32..] == deal.order[..];
-        let mut done = world.history();
-        let found = done.find(|(_, done)| {
-            done.success
-                && done.tx.from == payer
-                && done.tx.to != DEPOSITORY
-                && named(&done.tx.data)
-        });
-        found.map(|(_, done)| done.tx.hash)
+    pub fn paid(&self, deal: &Deal, chain: &str) -> Option<Arc<str>> {
+        self.paid_by(deal.order, chain, deal.solver)
     }
 
     /// An account's deposit under an order, as claims name it.
     pub fn deposited(&self, deal: &Deal, account: Address) -> Option<Value> {
-        let name = deal.trade.from.0;
-        let chain = self.world.chain(name);
-        let found = crate::stored::deposits(chain);
+        let found = self.world.placed(deal.trade.from.0);
         let mut mine = found
             .into_iter()
             .filter(|one| one.order == deal.order && one.depositor == account);
         let one = mine.next()?;
         Some(json!({
-            "transactionId": one.transaction, "onchainId": one.id, "inputIndex": 0,
+            "transactionId": &*one.transaction, "onchainId": one.id, "inputIndex": 0,
         }))
     }
 }

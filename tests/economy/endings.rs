@@ -118,6 +118,12 @@ fn timeless(value: &mut Value) {
     }
 }
 
+/// Strangers who do anything to our own solver's orders, or to its chains. The others are not seen by its users, whatever
+/// they do.
+fn near(plan: &Plan) -> impl Iterator<Item = &Stranger> {
+    plan.strangers.iter().filter(|one| !one.is_abroad())
+}
+
 /// Whether these strangers must not be seen at all: they only talk.
 fn only_talk(plan: &Plan) -> bool {
     let talk = |power: &Power| {
@@ -126,7 +132,7 @@ fn only_talk(plan: &Plan) -> bool {
     };
     // A crash comes at another moment where more is written; gas is priced when it is looked at.
     let shifts = |weather: &Weather| matches!(weather, Weather::Crash(..) | Weather::Gas(..));
-    plan.strangers.iter().all(|one| talk(&one.power))
+    near(plan).all(|one| talk(&one.power))
         && !plan.weather.iter().any(|(_, weather)| shifts(weather))
 }
 
@@ -170,7 +176,7 @@ fn difference(one: &str, other: &str) -> String {
 /// Who asks what the solver holds has prices read at other moments, on which amounts depend.
 fn is_plain(plan: &Plan, at: usize) -> bool {
     let asks = |one: &Stranger| one.power == Power::Asker;
-    let alone = plan.honest[at].again.is_none() && !plan.strangers.iter().any(asks);
+    let alone = plan.honest[at].again.is_none() && !near(plan).any(asks);
     alone && !is_repriced(plan, at)
 }
 
@@ -179,7 +185,7 @@ fn is_plain(plan: &Plan, at: usize) -> bool {
 fn is_repriced(plan: &Plan, at: usize) -> bool {
     let one = &plan.honest[at];
     let stands = |(_, weather): &(u64, Weather)| match weather {
-        Weather::Stand(chain, _) => CHAINS[*chain].0 == one.trade.from.0,
+        Weather::Stand(chain, _) => is_at(*chain, one.trade.from.0),
         _ => false,
     };
     one.pause + one.again.unwrap_or_default() > 50 || plan.weather.iter().any(stands)
@@ -209,11 +215,16 @@ fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     (late || apart || lost) && ends(one) && ends(other)
 }
 
+/// Whether weather that is at the chain of this number is at the chain of this name.
+fn is_at(number: usize, name: &str) -> bool {
+    CHAINS.get(number).is_some_and(|(known, ..)| *known == name)
+}
+
 /// Whether a reorg of a chain loses transactions for good.
 fn loses(plan: &Plan, chain: &str) -> bool {
     let mut weather = plan.weather.iter();
     weather.any(|(_, weather)| match weather {
-        Weather::Reorg(at, _, lost) => CHAINS[*at].0 == chain && *lost > 0,
+        Weather::Reorg(at, _, lost) => is_at(*at, chain) && *lost > 0,
         _ => false,
     })
 }
@@ -223,7 +234,7 @@ fn loses(plan: &Plan, chain: &str) -> bool {
 fn has_prices_read(plan: &Plan) -> bool {
     let asks = |power| matches!(power, Power::Asker | Power::OtherCurrency);
     let reads = |one: &Stranger| one.has_own_order() || asks(one.power);
-    plan.strangers.iter().any(reads)
+    near(plan).any(reads)
 }
 
 /// Whether a user has his deposit back, and most of a stranger's, who had a late order priced at another
@@ -242,9 +253,9 @@ fn is_end(status: &str) -> bool {
 /// what an hour's limit leaves: they pay for it.
 pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation> {
     let mut wrong = Vec::new();
-    let gifts = plan.strangers.iter().any(Stranger::pays);
-    let sooner = plan.strangers.iter().any(|one| one.early && one.pays());
-    let buys = plan.strangers.iter().any(Stranger::has_own_order);
+    let gifts = near(plan).any(Stranger::pays);
+    let sooner = near(plan).any(|one| one.early && one.pays());
+    let buys = near(plan).any(Stranger::has_own_order);
     if plan.cap.is_some() && (buys || sooner) {
         return wrong;
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,7 +12,11 @@ use serde_json::Value;
 use vm::Block;
 
 use crate::{
-    chain::{Done, Tx, provider::Manners},
+    chain::{
+        Done, Tx,
+        ledger::{self, Fate, Ledger},
+        provider::Manners,
+    },
     clock,
     invariants::Violation,
     market::CHAINS,
@@ -67,6 +72,8 @@ pub enum Who {
     Stranger(usize),
     /// The other solver's customer.
     Rival,
+    /// A customer of the other solver whose order is between families.
+    Foreign(usize),
 }
 
 /// What is to be done.
@@ -78,9 +85,9 @@ pub enum Act {
     Again(usize),
     /// Tells the index of a transaction of its own.
     Tell(Who, B256, u8),
-    /// The other solver's customer asks, or the other solver looks at what was deposited.
-    Order,
-    Rival(u16),
+    /// A customer of the other solver's asks, or the other solver looks at what was deposited.
+    Order(Who),
+    Rival(Who, u16),
     /// What a stranger does, step by step.
     Strike(usize, u8),
     Weather(Weather),
@@ -98,7 +105,7 @@ impl Act {
         let verbs =
             |what: &Weather| matches!(what, Weather::Pause(_) | Weather::Verbs | Weather::Clearing);
         match self {
-            Self::Quote(_) | Self::Order | Self::Resume => true,
+            Self::Quote(_) | Self::Order(Who::Rival) | Self::Resume => true,
             Self::Weather(what) => verbs(what),
             _ => false,
         }
@@ -110,7 +117,10 @@ pub struct History {
     pub plan: Plan,
     pub world: World,
     pub deals: BTreeMap<Who, Deal>,
-    pub rival: Option<Rival>,
+    /// Orders of the other solver, with what it paid for them.
+    pub rivals: BTreeMap<Who, Rival>,
+    /// What a stranger sent for itself.
+    pub sent: BTreeMap<usize, Arc<str>>,
     pub log: Vec<String>,
     agenda: BTreeMap<(u64, u64), Act>,
     count: u64,
@@ -138,10 +148,12 @@ impl History {
     pub async fn of(plan: Plan) -> Self {
         clock::begin(plan.family);
         let mut history = Self {
-            world: World::new(&plan.accounts(), plan.cap),
+            world: World::new(&plan.accounts(), plan.cap)
+                .with_ledgers(&plan.ledgers(), &plan.accounts_abroad()),
             plan,
             deals: BTreeMap::new(),
-            rival: None,
+            rivals: BTreeMap::new(),
+            sent: BTreeMap::new(),
             log: Vec::new(),
             agenda: BTreeMap::new(),
             count: 0,
@@ -169,6 +181,9 @@ impl History {
                 all.push(line(chain.name, block, done));
             }
         }
+        for ledger in &self.world.ledgers {
+            all.extend(ledger.lines());
+        }
         all.sort();
         all
     }
@@ -182,7 +197,10 @@ impl History {
             self.at(begin + at, Act::Weather(what));
         }
         if let Some(customer) = &self.plan.customer {
-            self.at(begin + customer.at, Act::Order);
+            self.at(begin + customer.at, Act::Order(Who::Rival));
+        }
+        for (at, foreign) in self.plan.foreign.clone().iter().enumerate() {
+            self.at(begin + foreign.at, Act::Order(Who::Foreign(at)));
         }
         self.prepare_strangers(begin);
     }
@@ -209,9 +227,7 @@ impl History {
         if died || self.world.store.is_dead() {
             self.die().await;
         }
-        for chain in &self.world.chains {
-            chain.mine_until(clock::seconds());
-        }
+        self.world.mine_until(clock::seconds());
         while let Some(entry) = self.agenda.first_entry() {
             if entry.key().0 > clock::seconds() {
                 break;
@@ -242,7 +258,9 @@ impl History {
         loop {
             self.tick().await;
             let stands = clock::seconds() < self.stands;
-            let open = stands || !self.agenda.is_empty() || stored::is_open(&self.world).await;
+            let rests = |ledger: &Arc<Ledger>| ledger.rests();
+            let still = self.agenda.is_empty() && self.world.ledgers.iter().all(rests);
+            let open = stands || !still || stored::is_open(&self.world).await;
             quiet = if open { 0 } else { quiet + TICK };
             if quiet >= QUIET {
                 self.rested = true;
@@ -278,15 +296,14 @@ impl History {
             Act::Deposit(who) => self.deposit(who),
             Act::Again(at) => self.again(at),
             Act::Tell(who, sent, round) => self.tell_own(who, sent, round).await,
-            Act::Order => self.rival_quotes().await,
-            Act::Rival(round) => self.rival_looks(round),
+            Act::Order(Who::Foreign(at)) => self.foreign_order(at).await,
+            Act::Order(_) => self.rival_quotes().await,
+            Act::Rival(who, round) => self.rival_looks(who, round).await,
             Act::Strike(at, round) => self.strike(at, round).await,
             Act::Weather(what) => self.weather(what).await,
             Act::Truth(chain, symbol) => self.world.prices.lie(chain, symbol, 10_000),
             Act::Resume => self.resume().await,
-            Act::Mend(chain, provider) => {
-                self.world.providers[chain][provider].set(Manners::Honest);
-            }
+            Act::Mend(chain, provider) => self.world.behave(chain, provider, Manners::Honest),
         }
     }
 
@@ -300,25 +317,26 @@ impl History {
                 world.base = (world.base * percent / 100).clamp(100_000_000, 100_000_000_000);
                 world.tip = world.base / 10;
             }
-            Weather::Reorg(chain, depth, lost) => {
-                // What is lost does not depend on what else there is.
-                let of = |tx: &Tx| (u64::from(tx.from[19]) + depth) % (lost + 1);
-                let mut keep = |tx: &Tx| lost == 0 || of(tx) != 0;
-                self.world.chains[chain].reorg(depth, &mut keep);
-            }
+            Weather::Reorg(chain, depth, lost) => self.reorg(chain, depth, lost),
             Weather::Provider(chain, provider, manners, seconds) => {
-                self.world.providers[chain][provider].set(manners);
+                self.world.behave(chain, provider, manners);
                 self.at(now + seconds, Act::Mend(chain, provider));
             }
             Weather::Crash(death) => {
                 self.down = death.down;
                 self.world.store.set(Some(death));
             }
-            Weather::Stand(chain, seconds) => {
-                self.world.chains[chain].stand(seconds);
-                self.stands = self.stands.max(clock::seconds()) + seconds;
-            }
-            Weather::Forget(chain) => self.world.chains[chain].forget(),
+            Weather::Stand(chain, seconds) => match self.world.ledger_at(chain) {
+                Some(ledger) => ledger.stand(seconds),
+                None => {
+                    self.world.chains[chain].stand(seconds);
+                    self.stands = self.stands.max(clock::seconds()) + seconds;
+                }
+            },
+            Weather::Forget(chain) => match self.world.ledger_at(chain) {
+                Some(ledger) => ledger.forget(),
+                None => self.world.chains[chain].forget(),
+            },
             Weather::Feed(chain, symbol, parts, seconds) => {
                 self.world.prices.lie(chain, symbol, parts);
                 self.at(now + seconds, Act::Truth(chain, symbol));
@@ -327,6 +345,22 @@ impl History {
             Weather::Verbs => self.go_through().await,
             Weather::Clearing => self.clear().await,
         }
+    }
+
+    /// The newest blocks of a chain give way; what is lost does not depend on what else there is.
+    fn reorg(&self, chain: usize, depth: u64, lost: u64) {
+        let of = |from: Address| (u64::from(from[19]) + depth) % (lost + 1);
+        let is_lost = |from: Address| lost > 0 && of(from) == 0;
+        let Some(ledger) = self.world.ledger_at(chain) else {
+            let mut keep = |tx: &Tx| !is_lost(tx.from);
+            return self.world.chains[chain].reorg(depth, &mut keep);
+        };
+        let mut fate = |tx: &ledger::Tx| match is_lost(tx.from) {
+            false => Fate::Returns,
+            true if tx.from[18].is_multiple_of(2) => Fate::Lost,
+            true => Fate::DoubleSpent,
+        };
+        ledger.reorg(depth, &mut fate);
     }
 
     /// An API call; `None` when the process died meanwhile.
@@ -381,6 +415,13 @@ fn line(chain: &str, block: &Block, done: &Done) -> String {
         "{since:>5} {chain} #{} {whose} {} -> {}: {selector}…{suffix}, value {}, fee {}{ended}",
         block.number, tx.from, tx.to, tx.value, done.fee
     )
+}
+
+impl Deal {
+    /// Whether another solver's than ours promised it.
+    pub fn is_of_another(&self) -> bool {
+        matches!(self.of, Who::Rival | Who::Foreign(_))
+    }
 }
 
 /// The API's number of a chain.

@@ -6,7 +6,7 @@ use alloy::{
     primitives::{Address, B256, U256},
     sol_types::SolCall,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use vm::protocol::{id, signature::eip191};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     history::{Deal, History, Who},
     market::{self, NATIVE},
     promises,
-    rival::{self, RIVAL},
+    rival::{self, Payment, RIVAL},
     stored::{self, Placed},
     sums::{self, Sums},
     world::{SOLVER, key},
@@ -48,13 +48,12 @@ pub struct Paid {
 }
 
 impl Paid {
-    pub fn new(chain: &'static str, transaction: B256) -> Self {
-        Self {
-            chain,
-            transaction,
-            time: 0,
-            moved: Vec::new(),
-            excess: false,
+    /// The payment as claims name it.
+    fn of(&self) -> Payment {
+        Payment {
+            chain: self.chain,
+            transaction: format!("{:#x}", self.transaction).into(),
+            fills: !self.excess,
         }
     }
 }
@@ -227,7 +226,7 @@ pub fn outcome(placed: &Placed) -> B256 {
 }
 
 pub fn deposit_key(placed: &Placed) -> B256 {
-    id::deterministic(&[placed.chain, &format!("{:#x}", placed.transaction)])
+    id::deterministic(&[placed.chain, &*placed.transaction])
 }
 
 /// (d) and the second half of (e): each payment is for a deposit of its own, which the solver has, or
@@ -275,7 +274,7 @@ async fn settled(
                 format!("{placed:?} is neither settled nor listed"),
             ));
         }
-        match signable(history, deal, (paid, placed), false).await {
+        match signable(history, deal, (&paid.of(), placed), false).await {
             Ok(()) => got.push(placed.clone()),
             Err(why) => wrong.push(named('e', format!("{placed:?} is not signable: {why}"))),
         }
@@ -330,7 +329,7 @@ async fn believed(history: &History, deal: &Deal, account: &Account) -> Vec<Viol
         else {
             continue;
         };
-        if let Err(why) = signable(history, deal, (paid, placed), true).await {
+        if let Err(why) = signable(history, deal, (&paid.of(), placed), true).await {
             let what = format!(
                 "{:?} {}: the peer does not sign: {why}",
                 deal.of, deal.order
@@ -345,9 +344,24 @@ async fn believed(history: &History, deal: &Deal, account: &Account) -> Vec<Viol
 pub async fn signable(
     history: &History,
     deal: &Deal,
-    (paid, placed): (&Paid, &Placed),
+    (paid, placed): (&Payment, &Placed),
     elsewhere: bool,
 ) -> Result<(), String> {
+    let (route, body) = claim(history, deal, (paid, placed)).await;
+    let path = format!("/attestations/{route}/v1");
+    match history.claim((elsewhere, None), &path, &body).await {
+        Some((status, _)) if status.is_success() => Ok(()),
+        Some((status, answer)) => Err(format!("{route} {status} {}", answer["code"])),
+        None => Err("the process is dead".into()),
+    }
+}
+
+/// What the solver asks an oracle to sign about a payment and its deposit: the route, and the body.
+pub async fn claim(
+    history: &History,
+    deal: &Deal,
+    (paid, placed): (&Payment, &Placed),
+) -> (&'static str, Value) {
     let mut body = json!({
         "order": deal.wire, "orderSignature": deal.signature,
         "inputs": [{ "transactionId": placed.transaction, "onchainId": placed.id, "inputIndex": 0 }],
@@ -367,20 +381,24 @@ pub async fn signable(
     } else {
         "refund"
     };
-    // Where an order does not ask for its solver's word, only what is short of it needs that.
+    // Where an order does not ask for its solver's word, only what is short of it needs that, and what is given back
+    // where nobody's account is the solver's.
     let whole = placed.amount >= history.asked(deal);
-    if deal.of != Who::Rival || !whole {
+    let asks = match deal.of {
+        Who::Rival => false,
+        Who::Foreign(at) => {
+            let unknown = history.world.ledger(paid.chain).is_some();
+            history.plan.foreign[at].vouched || unknown && outcome == "refund"
+        }
+        _ => true,
+    };
+    if asks || !whole {
         let claim = id::claim(outcome, &[placed.id], deal.order);
-        let solver = if deal.of == Who::Rival { RIVAL } else { SOLVER };
+        let solver = if deal.is_of_another() { RIVAL } else { SOLVER };
         let word = key(solver).sign(&eip191(claim.as_slice())).await.unwrap();
         body["solverSignature"] = json!(alloy::hex::encode_prefixed(word.as_bytes()));
     }
-    let path = format!("/attestations/{route}/v1");
-    match history.claim((elsewhere, None), &path, &body).await {
-        Some((status, _)) if status.is_success() => Ok(()),
-        Some((status, answer)) => Err(format!("{route} {status} {}", answer["code"])),
-        None => Err("the process is dead".into()),
-    }
+    (route, body)
 }
 
 /// (a): what a deal brought against what it cost, at its own prices.

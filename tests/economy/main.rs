@@ -21,12 +21,15 @@ mod customer;
 mod endings;
 #[path = "../support/engine.rs"]
 mod engine;
+mod foreign;
+mod foreign_strangers;
 mod fuse;
 mod history;
 mod inbox;
 mod invariants;
 mod limits;
 mod market;
+mod onchain;
 mod operator;
 mod plan;
 mod process;
@@ -55,7 +58,7 @@ use chain::provider::{MANNERS, Manners};
 use endings::Endings;
 use history::History;
 use invariants::Violation;
-use plan::{Allowed, FAMILY, POWERS, Plan, Power};
+use plan::{AT_FOREIGN, Allowed, FAMILY, POWERS, Plan, Power};
 
 /// Histories of the test command.
 const HISTORIES: u64 = 10_000;
@@ -73,6 +76,7 @@ fn allowed(powers: &[Power]) -> Allowed {
     };
     Allowed {
         powers: powers.to_vec(),
+        abroad: on_of(&AT_FOREIGN),
         manners: MANNERS.into_iter().filter(on).collect(),
         depeg: true,
         late: true,
@@ -247,12 +251,16 @@ fn nothing_breaks(powers: &[Power]) {
 
 /// What is on: all that is mended, or what `INTENTD_POWERS` names (debug names, commas).
 fn on() -> Vec<Power> {
+    on_of(&POWERS)
+}
+
+fn on_of(powers: &[Power]) -> Vec<Power> {
     let named = set("INTENTD_POWERS");
     let on = |power: &Power| match &named {
         Some(named) => named.split(',').any(|name| name == format!("{power:?}")),
         None => NOT_YET.iter().all(|(known, _)| known != power),
     };
-    POWERS.into_iter().filter(on).collect()
+    powers.iter().copied().filter(on).collect()
 }
 
 /// Every fifth history is without strangers, the others are beside it.

@@ -5,10 +5,10 @@ use alloy::primitives::{Address, U256, keccak256};
 use fastrand::Rng;
 
 use crate::{
-    chain::{FINAL, provider::Manners},
+    chain::{FINAL, ledger::HABITS, ledger_provider, provider::Manners},
     fuse::Death,
     history::Who,
-    market::{BRIDGED, NATIVE, USDC},
+    market::{BRIDGED, CHAINS, JUNK, NATIVE, USDC},
     rival,
 };
 
@@ -25,6 +25,8 @@ pub struct Plan {
     pub honest: Vec<Honest>,
     /// Of another solver that the same oracles sign for.
     pub customer: Option<Honest>,
+    /// Of the same one, with orders between families.
+    pub foreign: Vec<Foreign>,
     pub strangers: Vec<Stranger>,
     /// What happens to everybody, by seconds since the beginning.
     pub weather: Vec<(u64, Weather)>,
@@ -50,6 +52,24 @@ pub struct Honest {
     /// Basis points that an app takes.
     pub fee: u64,
     pub trade: Trade,
+}
+
+/// A customer of another solver's, whose order has its ends in two families.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    pub account: Address,
+    pub recipient: Address,
+    /// Seconds since the beginning.
+    pub at: u64,
+    pub trade: Trade,
+    /// What the recipient gets.
+    pub gives: U256,
+    /// Percent that are deposited too much.
+    pub over: u64,
+    /// The order asks for its solver's word in every claim.
+    pub vouched: bool,
+    /// The deposit is replaced by another one while it waits for a block.
+    pub replaced: bool,
 }
 
 /// What is exchanged for what.
@@ -128,6 +148,16 @@ pub enum Power {
     Corroborator,
     /// Has a key that may force.
     Keyholder,
+    /// A solver with an order of its own, under which it claims the victim's deposit.
+    Impostor,
+    /// Claims a deposit of its own until that is replaced, or undone by a reorg.
+    Replacer,
+    /// Pays what the victim was promised, and claims that the order was filled.
+    ThirdParty,
+    /// Deposits into what looks like the depository, and claims that with hints of all kinds.
+    Misnamer,
+    /// Claims that the order was filled and given back, both by the same payment, at both oracles.
+    BothWays,
 }
 
 /// Every power.
@@ -161,6 +191,23 @@ const AT_RIVALS: [Power; 6] = [
     Power::Crosswise,
 ];
 
+/// What can be done to orders between families.
+pub const AT_FOREIGN: [Power; 13] = [
+    Power::Dust,
+    Power::OtherCurrency,
+    Power::Double,
+    Power::DustClaim,
+    Power::RefundClaim,
+    Power::Forcer,
+    Power::Recoverer,
+    Power::Crosswise,
+    Power::Impostor,
+    Power::Replacer,
+    Power::ThirdParty,
+    Power::Misnamer,
+    Power::BothWays,
+];
+
 /// What happens to everybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weather {
@@ -191,6 +238,8 @@ pub enum Weather {
 #[derive(Clone, Debug)]
 pub struct Allowed {
     pub powers: Vec<Power>,
+    /// Against orders between families.
+    pub abroad: Vec<Power>,
     pub manners: Vec<Manners>,
     /// A listed token may lose its worth.
     pub depeg: bool,
@@ -223,16 +272,25 @@ impl Plan {
         let customer = family.is_multiple_of(3).then(|| Honest::customer(family));
         let victims = (users, customer.is_some());
         let strangers = (0..strangers).map(|at| Stranger::of(seed, at, victims, &allowed.powers));
+        let foreign = Foreign::all(family);
+        let abroad = match allowed.abroad.is_empty() || seed.is_multiple_of(FAMILY) {
+            true => 0,
+            false => stream(seed, "strangers abroad").usize(0..=2),
+        };
+        let abroad = (0..abroad).map(|at| Stranger::abroad(seed, at, &foreign, &allowed.abroad));
+        let strangers = strangers.chain(abroad).collect();
         let mut weather = weather(family, allowed, &honest);
         weather.extend(stands(family));
         weather.extend(clearing(family));
+        weather.extend(weather_abroad(family, allowed, &foreign));
         weather.sort_by_key(|(at, _)| *at);
         Self {
             family,
             weather,
             honest,
             customer,
-            strangers: strangers.collect(),
+            foreign,
+            strangers,
             recovers: family % 4 == 1,
             cap: (family % 8 == 7).then(|| stream(family, "cap").u64(1_000..6_000)),
         }
@@ -251,8 +309,32 @@ impl Plan {
         let honest = self.honest.iter().map(|one| one.account);
         honest
             .chain(self.customer.iter().map(|one| one.account))
-            .chain(self.customer.iter().map(|_| rival::account()))
             .chain(self.strangers.iter().map(|one| one.account))
+            .chain(self.foreign.iter().map(|one| one.account))
+            .chain([rival::account()])
+            .collect()
+    }
+
+    /// The chains without contracts on which anything happens.
+    pub fn ledgers(&self) -> Vec<&'static str> {
+        let used = |name: &&str| {
+            let mut orders = self.foreign.iter();
+            orders.any(|one| one.trade.from.0 == *name || one.trade.to.0 == *name)
+        };
+        HABITS
+            .map(|habits| habits.name)
+            .into_iter()
+            .filter(used)
+            .collect()
+    }
+
+    /// Who acts for orders between families, or against them.
+    pub fn accounts_abroad(&self) -> Vec<Address> {
+        let strangers = self.strangers.iter().filter(|one| one.is_abroad());
+        let users = self.foreign.iter().map(|one| one.account);
+        users
+            .chain(strangers.map(|one| one.account))
+            .chain((!self.foreign.is_empty()).then(rival::account))
             .collect()
     }
 }
@@ -356,6 +438,80 @@ impl Trade {
     }
 }
 
+/// The two ends of orders between families: a chain without contracts and an EVM chain, or two of the former.
+const ENDS: [[&str; 2]; 6] = [
+    ["bitcoin", "evm"],
+    ["evm", "bitcoin"],
+    ["solana", "evm"],
+    ["evm", "solana"],
+    ["bitcoin", "solana"],
+    ["solana", "bitcoin"],
+];
+
+impl Foreign {
+    /// One order in every history, in some two.
+    fn all(seed: u64) -> Vec<Self> {
+        let count = if seed % 3 == 1 { 2 } else { 1 };
+        (0..count).map(|at| Self::of(seed, at)).collect()
+    }
+
+    fn of(seed: u64, at: usize) -> Self {
+        let mut rng = stream(seed, &format!("foreign {at}"));
+        let evm = if rng.bool() { "alpha" } else { "beta" };
+        let turn = usize::try_from(seed).unwrap_or_default() + at * 3;
+        let [from, to] = ENDS[turn % ENDS.len()].map(|name| match name {
+            "evm" => evm,
+            other => other,
+        });
+        let mut any = |chain: &str| match chain {
+            "bitcoin" => NATIVE,
+            _ if rng.bool() => USDC,
+            _ => NATIVE,
+        };
+        let trade = Trade {
+            from: (from, any(from)),
+            to: (to, any(to)),
+            amount: U256::ZERO,
+            extra: Extra::Nothing,
+        };
+        let dollars = rng.u64(50..5_000);
+        Self {
+            account: account(seed, &format!("foreign {at}")),
+            recipient: account(seed, &format!("foreign recipient {at}")),
+            at: rng.u64(0..WINDOW),
+            gives: units(trade.to, dollars) * U256::from(99) / U256::from(100),
+            trade: Trade {
+                amount: units(trade.from, dollars),
+                ..trade
+            },
+            over: if rng.u8(0..6) == 0 { rng.u64(1..10) } else { 0 },
+            vouched: rng.bool(),
+            replaced: rng.u8(0..5) == 0,
+        }
+    }
+}
+
+/// So many dollars' worth in units of a chain's currency.
+fn units((chain, currency): (&str, Address), dollars: u64) -> U256 {
+    match (chain, currency) {
+        ("bitcoin", _) => U256::from(dollars * 1_000),
+        ("solana", NATIVE) => U256::from(dollars * 5_000_000),
+        _ => worth(currency, dollars),
+    }
+}
+
+/// Some of another currency of a chain, if it has one.
+pub fn other(chain: &str, currency: Address) -> Option<(Address, U256)> {
+    match chain {
+        "bitcoin" => None,
+        "solana" => Some((JUNK, U256::from(40_000_000))),
+        _ => {
+            let other = if currency == NATIVE { USDC } else { NATIVE };
+            Some((other, worth(other, 40)))
+        }
+    }
+}
+
 /// So many dollars at the first prices.
 pub fn worth(currency: Address, dollars: u64) -> U256 {
     let dollars = U256::from(dollars);
@@ -386,6 +542,62 @@ impl Stranger {
             early: rng.u8(0..3) == 0,
         }
     }
+}
+
+impl Stranger {
+    /// Against an order between families.
+    fn abroad(seed: u64, at: usize, foreign: &[Foreign], powers: &[Power]) -> Self {
+        let mut rng = stream(seed, &format!("stranger abroad {at}"));
+        let victim = rng.usize(0..foreign.len());
+        let power = match powers[rng.usize(0..powers.len())] {
+            // Of two deposits that are whole anybody chooses one, unless the order asks for a word.
+            Power::Double if !foreign[victim].vouched => Power::DustClaim,
+            power => power,
+        };
+        Self {
+            account: account(seed, &format!("stranger abroad {at}")),
+            power,
+            victim: Who::Foreign(victim),
+            after: match rng.u8(0..3) {
+                0 => 0,
+                1 => rng.u64(0..20),
+                _ => rng.u64(0..100),
+            },
+            trade: foreign[victim].trade,
+            elsewhere: rng.bool(),
+            keyed: rng.bool(),
+            early: rng.u8(0..3) == 0,
+        }
+    }
+}
+
+/// What happens on the chains without contracts.
+fn weather_abroad(seed: u64, allowed: &Allowed, foreign: &[Foreign]) -> Vec<(u64, Weather)> {
+    let mut rng = stream(seed, "weather abroad");
+    let known = allowed.manners.iter().copied();
+    let known: Vec<Manners> = known
+        .filter(|one| ledger_provider::MANNERS.contains(one))
+        .collect();
+    let liar = rng.usize(0..3);
+    let mut all = Vec::new();
+    for _ in 0..rng.usize(0..4) {
+        let one = &foreign[rng.usize(0..foreign.len())];
+        let ends = [one.trade.from.0, one.trade.to.0];
+        let is_end = |at: &usize| ends.contains(&HABITS[*at].name);
+        let here: Vec<usize> = (0..HABITS.len()).filter(is_end).collect();
+        let chain = CHAINS.len() + here[rng.usize(0..here.len())];
+        let what = match rng.u8(0..8) {
+            5 | 6 if !known.is_empty() => {
+                let manners = known[rng.usize(0..known.len())];
+                Weather::Provider(chain, liar, manners, rng.u64(5..200))
+            }
+            7 if rng.bool() => Weather::Stand(chain, rng.u64(10..60)),
+            7 => Weather::Forget(chain),
+            _ => Weather::Reorg(chain, rng.u64(1..=FINAL), rng.u64(0..3)),
+        };
+        all.push((one.at + rng.u64(0..80), what));
+    }
+    all
 }
 
 fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather)> {

@@ -17,7 +17,7 @@ use intentd::{
 use serde_json::{Value, json};
 
 use crate::{
-    chain::provider::Provider,
+    chain::{ledger_provider::LedgerProvider, provider::Provider},
     clock,
     engine::{self, Inside, Tasks, ask, attesting},
     market::{self, CHAINS},
@@ -116,19 +116,23 @@ impl World {
             .map(|(chain, providers)| Provider::open(chain, providers));
         let (alpha, beta) = (opened.next().unwrap(), opened.next().unwrap());
         let hub = opened.next().unwrap();
-        let list = [alpha, beta].map(|opened| Loaded {
+        let evm = [alpha, beta].map(|opened| Loaded {
             id: opened.chain.spec.id.to_string(),
             vm_type: vm::SETTLEMENT.name.into(),
             depository: Some(market::DEPOSITORY.to_string()),
             chain: Ok(opened),
             served: true,
         });
+        let each = self.ledgers.iter().zip(&self.ledger_providers);
+        let others =
+            each.map(|(ledger, ledger_providers)| LedgerProvider::load(ledger, ledger_providers));
+        let list = evm.into_iter().chain(others).collect();
         let (name, number, _) = CHAINS[2];
         let entry = json!({
             "id": name, "evmChainId": number.to_string(), "oracleVersion": "2",
             "oracleAddress": market::ORACLE, "genericMappingAddress": market::MAPPING,
         });
-        Chains::of(list.into(), hub, entry.as_object().cloned().unwrap())
+        Chains::of(list, hub, entry.as_object().cloned().unwrap())
     }
 
     /// A request to the integrator API, as a stranger sends it.

@@ -17,7 +17,7 @@ use vm::{
 use crate::{
     chain::abi,
     clock,
-    history::{Deal, History},
+    history::{Deal, History, Who},
     invariants::{self, Violation},
     market::MAPPING,
     stored::{self, Placed},
@@ -74,8 +74,7 @@ pub async fn check(history: &mut History) -> Vec<Violation> {
 async fn unpaid(history: &History) -> Vec<Left> {
     let mut left = Vec::new();
     for (deal, placed) in deposits(history) {
-        let uses = stored::uses(&history.world, deal.request).await;
-        let used = uses.iter().any(|(_, deposit)| *deposit == placed.id);
+        let used = is_paid(history, &deal, &placed).await;
         if !used && !is_gone(history, &placed) {
             left.push((deal, placed));
         }
@@ -84,14 +83,25 @@ async fn unpaid(history: &History) -> Vec<Left> {
 }
 
 fn deposits(history: &History) -> Vec<Left> {
-    let chains = &history.world.chains[..2];
-    let all = chains.iter().flat_map(|chain| stored::deposits(chain));
+    let chains = history.world.deposit_chains();
+    let all = chains.flat_map(|(chain, _)| history.world.placed(chain));
+    let foreign = history.rivals.values().map(|rival| &rival.deal);
+    let foreign: Vec<&Deal> = foreign.filter(|deal| deal.of != Who::Rival).collect();
     let deal = |placed: &Placed| {
-        let mut deals = history.deals.values();
+        let mut deals = history.deals.values().chain(foreign.iter().copied());
         deals.find(|deal| deal.order == placed.order).cloned()
     };
     all.filter_map(|placed| Some((deal(&placed)?, placed)))
         .collect()
+}
+
+/// Whether a payment was made for a deposit, or may be.
+async fn is_paid(history: &History, deal: &Deal, placed: &Placed) -> bool {
+    if let Some(rival) = history.rivals.get(&deal.of) {
+        return rival.paid.contains_key(&placed.id);
+    }
+    let uses = stored::uses(&history.world, deal.request).await;
+    uses.iter().any(|(_, deposit)| *deposit == placed.id)
 }
 
 fn is_gone(history: &History, placed: &Placed) -> bool {
@@ -132,7 +142,8 @@ async fn gives_word(history: &History, left: &[Left]) -> BTreeSet<B256> {
         &ChainId::new("alpha"),
         &vm::SETTLEMENT.address(&solver.to_string()).unwrap(),
     );
-    for (deal, _) in left {
+    // The other solver leaves none.
+    for (deal, _) in left.iter().filter(|(deal, _)| !deal.is_of_another()) {
         let uses = stored::uses(&history.world, deal.request).await;
         let waits = stored::claim(&history.world, deal.request).await["pauses"]
             .as_array()
@@ -168,8 +179,7 @@ fn expect(left: &[Left], signed: &BTreeSet<B256>, when: &str, wrong: &mut Vec<Vi
 async fn kept(history: &History, signed: &BTreeSet<B256>) -> Vec<Violation> {
     let mut wrong = Vec::new();
     for (deal, placed) in deposits(history) {
-        let uses = stored::uses(&history.world, deal.request).await;
-        if !uses.iter().any(|(_, deposit)| *deposit == placed.id) {
+        if !is_paid(history, &deal, &placed).await {
             continue;
         }
         let body = json!({
@@ -195,6 +205,9 @@ impl History {
         clock::skip(seconds);
         for chain in &self.world.chains {
             chain.stand(seconds);
+        }
+        for ledger in &self.world.ledgers {
+            ledger.stand(seconds);
         }
     }
 }

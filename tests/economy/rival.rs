@@ -2,7 +2,7 @@
 //! their solver: anybody may claim them, and they owe fees. It pays what is due, gives small deposits
 //! back, and can prove each payment in the end, whatever strangers claimed before.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use alloy::primitives::{Address, B256, U256, keccak256};
 use hyper::{Method, StatusCode};
@@ -13,10 +13,9 @@ use vm::protocol::{
 };
 
 use crate::{
-    chain::FINAL,
     clock,
     history::{Act, Deal, History, Who, number},
-    invariants::{Paid, Violation, signable},
+    invariants::{Violation, claim, deposit_key, outcome, signable, violation},
     stored::{self, Placed},
     world::key,
 };
@@ -26,6 +25,10 @@ pub const RIVAL: &str = "0x7c852118294e51e653712a81e05800f419141751be58f605c371e
 const PAUSE: u64 = 4;
 /// How often it looks.
 const LOOKS: u16 = 300;
+/// How often it looks for a deposit that is neither in a block nor waits for one.
+const HOPES: u16 = 8;
+/// Seconds between two claims of one order.
+const AGAIN: u64 = 12;
 /// Small deposits of an order that it gives back.
 const REFUNDS: usize = 3;
 
@@ -34,13 +37,26 @@ pub struct Rival {
     pub deal: Deal,
     /// What it paid for which deposit.
     pub paid: BTreeMap<B256, Payment>,
+    /// Unix seconds of its last claim.
+    claimed: u64,
+}
+
+impl Rival {
+    pub fn of(deal: &Deal) -> Self {
+        Self {
+            deal: deal.clone(),
+            paid: BTreeMap::new(),
+            claimed: 0,
+        }
+    }
 }
 
 /// A payment of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Payment {
     pub chain: &'static str,
-    pub transaction: B256,
+    /// As its chain spells it.
+    pub transaction: Arc<str>,
     pub fills: bool,
 }
 
@@ -70,10 +86,7 @@ impl History {
         let of = (Who::Rival, customer.account, customer.recipient);
         let mut deal = self.deal(of, trade, &answer, clock::seconds());
         renamed(&mut deal, self.plan.family).await;
-        self.rival = Some(Rival {
-            deal: deal.clone(),
-            paid: BTreeMap::new(),
-        });
+        self.rivals.insert(Who::Rival, Rival::of(&deal));
         for at in self.early(Who::Rival) {
             self.strike(at, 0).await;
         }
@@ -83,55 +96,86 @@ impl History {
             "the other solver's customer deposits for {}",
             deal.order
         ));
-        self.at(clock::seconds() + PAUSE, Act::Rival(0));
+        self.at(clock::seconds() + PAUSE, Act::Rival(Who::Rival, 0));
         self.after_deposit(Who::Rival);
     }
 
     /// Pays for deposits that are final, and again for what a reorg took.
-    pub fn rival_looks(&mut self, round: u16) {
-        let Some(mut rival) = self.rival.take() else {
+    pub async fn rival_looks(&mut self, who: Who, round: u16) {
+        let Some(mut rival) = self.rivals.remove(&who) else {
             return;
         };
         let deal = rival.deal.clone();
         let deposits = self.rival_deposits(&deal);
-        rival.paid.retain(|_, payment| {
-            let world = self.world.chain(payment.chain).lock();
-            world.find(&payment.transaction).is_some() || world.waits(&payment.transaction)
-        });
+        let known = |one: &Payment| self.world.is_known(one.chain, &one.transaction);
+        rival.paid.retain(|_, payment| known(payment));
         for placed in &deposits {
             if let Some(payment) = self.rival_pays(&rival, placed) {
                 self.note(format!("the other solver pays {payment:?}"));
                 rival.paid.insert(placed.id, payment);
             }
         }
-        let ended = |payment: &Payment| self.is_final(payment.chain, payment.transaction);
-        let filled = rival.paid.values().any(|payment| payment.fills);
-        let waits = self
-            .plan
-            .strangers
-            .iter()
-            .any(|one| one.victim == Who::Rival);
-        let least = if waits { LOOKS / 4 } else { 0 };
-        let rests = filled && rival.paid.values().all(ended) && round > least;
-        self.rival = Some(rival);
+        if matches!(who, Who::Foreign(_)) {
+            self.rival_claims(&mut rival, &deposits, round).await;
+        }
+        let rests = self.rival_rests(&rival, &deposits, round);
+        self.rivals.insert(who, rival);
         if !rests && round < LOOKS {
-            self.at(clock::seconds() + PAUSE, Act::Rival(round + 1));
+            self.at(clock::seconds() + PAUSE, Act::Rival(who, round + 1));
+        }
+    }
+
+    /// Whether nothing is left to do for an order.
+    fn rival_rests(&self, rival: &Rival, deposits: &[Placed], round: u16) -> bool {
+        let mut strangers = self.plan.strangers.iter();
+        let waits = strangers.any(|one| one.victim == rival.deal.of);
+        let filled = rival.paid.values().any(|payment| payment.fills);
+        let settled = |one: &Payment| self.world.is_settled(one.chain, &one.transaction);
+        let settled = rival.paid.values().all(settled);
+        let Who::Foreign(_) = rival.deal.of else {
+            let least = if waits { LOOKS / 4 } else { 0 };
+            return filled && settled && round > least;
+        };
+        let least = if waits { LOOKS / 12 } else { 0 };
+        let mut paid = deposits.iter().filter(|it| rival.paid.contains_key(&it.id));
+        let claimed = paid.all(|placed| self.world.is_executed(outcome(placed)));
+        let lost = round > HOPES && !self.world.expects(&rival.deal);
+        settled && claimed && round > least && (filled || lost)
+    }
+
+    /// Has the hub give it what it has paid for: by both oracles in turn.
+    async fn rival_claims(&mut self, rival: &mut Rival, deposits: &[Placed], round: u16) {
+        if clock::seconds() < rival.claimed + AGAIN {
+            return;
+        }
+        let whose = (round % 2 == 1, None);
+        for placed in deposits {
+            let Some(payment) = rival.paid.get(&placed.id) else {
+                continue;
+            };
+            if self.world.is_executed(outcome(placed))
+                || !self.world.is_settled(payment.chain, &payment.transaction)
+            {
+                continue;
+            }
+            rival.claimed = clock::seconds();
+            if !self.world.is_executed(deposit_key(placed)) {
+                let found = json!({ "chainId": placed.chain, "transactionId": placed.transaction });
+                let route = ("depository-deposits", whose);
+                self.handed_in(route, &found, account()).await;
+            }
+            let (route, body) = claim(self, &rival.deal, (payment, placed)).await;
+            self.handed_in((route, whose), &body, account()).await;
         }
     }
 
     /// The final deposits of its order, as far as they are in the order's currency.
     pub fn rival_deposits(&self, deal: &Deal) -> Vec<Placed> {
         let (chain, currency) = deal.trade.from;
-        let all = stored::deposits(self.world.chain(chain)).into_iter();
+        let all = self.world.placed(chain).into_iter();
         all.filter(|one| one.order == deal.order && one.currency == currency)
-            .filter(|one| self.is_final(chain, one.transaction))
+            .filter(|one| self.world.is_settled(chain, &one.transaction))
             .collect()
-    }
-
-    fn is_final(&self, chain: &str, transaction: B256) -> bool {
-        let world = self.world.chain(chain).lock();
-        let found = world.find(&transaction);
-        found.is_some_and(|(block, done)| done.success && block.number + FINAL <= world.head())
     }
 
     fn rival_pays(&self, rival: &Rival, placed: &Placed) -> Option<Payment> {
@@ -144,7 +188,7 @@ impl History {
         if placed.amount >= deal.trade.amount && placed.depositor == deal.account && !filled {
             let payment = &deal.wire["output"]["payments"][0];
             let amount = payment["expectedAmount"].as_str()?.parse().ok()?;
-            let to = text(&payment["recipient"])?;
+            let to = text(&payment["recipient"]).unwrap_or(deal.recipient);
             return Some(self.rival_sends(deal, deal.trade.to, (to, amount)));
         }
         let refunds = rival.paid.values().filter(|one| !one.fills).count();
@@ -153,7 +197,8 @@ impl History {
         if !small || !worth || refunds >= REFUNDS {
             return None;
         }
-        let to = text(&deal.wire["inputs"][0]["refunds"][0]["recipient"])?;
+        let to = text(&deal.wire["inputs"][0]["refunds"][0]["recipient"]);
+        let to = to.unwrap_or(deal.account);
         let amount = placed.amount * U256::from(9) / U256::from(10);
         let payment = self.rival_sends(deal, deal.trade.from, (to, amount));
         Some(Payment {
@@ -177,30 +222,46 @@ impl History {
     }
 }
 
-/// (e): both oracles sign each of its payments, whatever strangers had them sign before.
+/// (e): both oracles sign each of its payments, whatever strangers had them sign before; what was paid for did not go
+/// back. (b): what it claimed is its own.
 pub async fn proved(history: &History) -> Vec<Violation> {
-    let Some(rival) = &history.rival else {
-        return Vec::new();
-    };
     let mut wrong = Vec::new();
-    for placed in history.rival_deposits(&rival.deal) {
-        let Some(payment) = rival.paid.get(&placed.id) else {
-            continue;
-        };
-        if !history.is_final(payment.chain, payment.transaction) {
-            continue;
-        }
-        let paid = Paid::new(payment.chain, payment.transaction);
-        for elsewhere in [false, true] {
-            let signed = signable(history, &rival.deal, (&paid, &placed), elsewhere).await;
-            if let Err(why) = signed {
-                let what = format!("the other solver's {payment:?} is not signed: {why}");
-                wrong.push(Violation {
-                    invariant: 'e',
-                    what,
-                });
+    for rival in history.rivals.values() {
+        for placed in history.rival_deposits(&rival.deal) {
+            if let Some(payment) = rival.paid.get(&placed.id)
+                && history
+                    .world
+                    .is_settled(payment.chain, &payment.transaction)
+            {
+                wrong.extend(proof(history, &rival.deal, (payment, &placed)).await);
             }
         }
+    }
+    wrong
+}
+
+/// The same of one payment.
+async fn proof(
+    history: &History,
+    deal: &Deal,
+    (payment, placed): (&Payment, &Placed),
+) -> Vec<Violation> {
+    let mut wrong = Vec::new();
+    for elsewhere in [false, true] {
+        let signed = signable(history, deal, (payment, placed), elsewhere).await;
+        if let Err(why) = signed {
+            let what = format!("the other solver's {payment:?} is not signed: {why}");
+            wrong.push(violation('e', what));
+        }
+    }
+    if history.world.is_executed(stored::recovery(placed)) {
+        let what = format!("{placed:?} is paid for by {payment:?} and has gone back");
+        wrong.push(violation('e', what));
+    }
+    let claims = matches!(deal.of, Who::Foreign(_));
+    if claims && !history.world.is_executed(outcome(placed)) {
+        let what = format!("{placed:?} is paid for by {payment:?}, and not given");
+        wrong.push(violation('b', what));
     }
     wrong
 }

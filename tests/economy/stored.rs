@@ -1,6 +1,6 @@
 //! What chains and store say at the end. The only file that knows the store's rows.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use alloy::primitives::{Address, B256, U256};
 use intentd::store::{
@@ -23,7 +23,8 @@ pub struct Placed {
     pub order: B256,
     /// The onchain id.
     pub id: B256,
-    pub transaction: B256,
+    /// As its chain spells it.
+    pub transaction: Arc<str>,
     pub depositor: Address,
     pub currency: Address,
     pub amount: U256,
@@ -33,12 +34,12 @@ pub struct Placed {
     pub account: Address,
 }
 
-/// Every deposit on a chain that names an order.
+/// Every deposit on an EVM chain that names an order.
 pub fn deposits(chain: &Chain) -> Vec<Placed> {
     let world = chain.lock();
     let mut all = Vec::new();
     for (block, done) in world.history() {
-        let text = format!("{:#x}", done.tx.hash);
+        let text: Arc<str> = format!("{:#x}", done.tx.hash).into();
         for deposit in chain.deposits(block, done) {
             let order: B256 = deposit.id.parse().unwrap();
             let account = OrderAccount {
@@ -51,7 +52,7 @@ pub fn deposits(chain: &Chain) -> Vec<Placed> {
                 chain: chain.name,
                 order,
                 id: id::deterministic(&[chain.name, &text, &deposit.index.to_string()]),
-                transaction: done.tx.hash,
+                transaction: text.clone(),
                 depositor: Address::from_slice(deposit.depositor.bytes()),
                 currency: Address::from_slice(deposit.currency.bytes()),
                 amount: deposit.amount,

@@ -11,8 +11,8 @@ use crate::{
     chain::abi,
     clock,
     history::{Act, Deal, History, Who, number},
-    market::{BURNER, DEPOSITORY, JUNK, NATIVE, ROUTER, TILL, USDC},
-    plan::{Extra, Power, Stranger, Trade},
+    market::{BURNER, JUNK, NATIVE, ROUTER, TILL},
+    plan::{self, Extra, Power, Stranger, Trade},
 };
 
 /// Seconds that an option taker waits for the market.
@@ -138,16 +138,18 @@ impl History {
         early.map(|(at, _)| at).collect()
     }
 
+    /// What somebody was promised, by whomever.
+    fn promised_to(&self, who: Who) -> Option<&Deal> {
+        let of_another = self.rivals.get(&who).map(|rival| &rival.deal);
+        of_another.or_else(|| self.deals.get(&who))
+    }
+
     pub async fn strike(&mut self, at: usize, round: u8) {
         let stranger = self.plan.strangers[at].clone();
         if stranger.power == Power::PercentFirst {
             return self.rest_of(at);
         }
-        let victim = match stranger.victim {
-            Who::Rival => self.rival.as_ref().map(|rival| &rival.deal),
-            honest => self.deals.get(&honest),
-        };
-        let Some(victim) = victim.cloned() else {
+        let Some(victim) = self.promised_to(stranger.victim).cloned() else {
             return;
         };
         self.note(format!(
@@ -176,9 +178,9 @@ impl History {
                 self.put(junk, U256::from(1_000_000), victim.order);
             }
             Power::OtherCurrency => {
-                let other = if from.2 == NATIVE { USDC } else { NATIVE };
-                let amount = crate::plan::worth(other, 40);
-                self.put((from.0, from.1, other), amount, victim.order);
+                if let Some((other, amount)) = plan::other(from.1, from.2) {
+                    self.put((from.0, from.1, other), amount, victim.order);
+                }
             }
             Power::Double => self.double(at, round, &victim),
             Power::Teller => self.submit_others(&stranger, &victim).await,
@@ -190,6 +192,11 @@ impl History {
             Power::Asker => self.ask_around(at, round, &victim).await,
             Power::Corroborator => self.corroborate(at, round).await,
             Power::Keyholder => self.force_with_key(&stranger, round, &victim).await,
+            Power::Impostor => self.claim_under_own_order(at, round, &victim).await,
+            Power::Replacer => self.claim_before_it_is_gone(at, round, &victim).await,
+            Power::ThirdParty => self.claim_own_fill(at, round, &victim).await,
+            Power::Misnamer => self.deposit_elsewhere(at, round, &victim).await,
+            Power::BothWays => self.claim_both_ways(at, round, &victim).await,
             Power::PercentFirst | Power::GasBurner | Power::OptionTaker => {}
         }
     }
@@ -221,51 +228,6 @@ impl History {
             deal.trade.amount,
             deal.order,
         );
-    }
-
-    /// A deposit.
-    pub fn put(
-        &mut self,
-        (account, chain, currency): (Address, &'static str, Address),
-        amount: U256,
-        order: B256,
-    ) -> B256 {
-        let chain = self.world.chain(chain).clone();
-        if currency == NATIVE {
-            let call = abi::depositNativeCall {
-                depositor: account,
-                id: order,
-            };
-            return chain.send(account, DEPOSITORY, amount, call.abi_encode().into());
-        }
-        let allow = abi::approveCall {
-            spender: DEPOSITORY,
-            amount,
-        };
-        chain.send(account, currency, U256::ZERO, allow.abi_encode().into());
-        let call = abi::depositErc20Call {
-            depositor: account,
-            token: currency,
-            amount,
-            id: order,
-        };
-        chain.send(account, DEPOSITORY, U256::ZERO, call.abi_encode().into())
-    }
-
-    /// A payment that names an order.
-    pub fn pay(
-        &self,
-        (account, chain, currency): (Address, &'static str, Address),
-        (to, amount): (Address, U256),
-        order: B256,
-    ) -> B256 {
-        let chain = self.world.chain(chain);
-        if currency == NATIVE {
-            return chain.send(account, to, amount, order.to_vec().into());
-        }
-        let mut data = abi::transferCall { to, amount }.abi_encode();
-        data.extend(order);
-        chain.send(account, currency, U256::ZERO, data.into())
     }
 
     /// A transaction that has nothing to do with the victim, told as the victim's.
@@ -300,6 +262,11 @@ impl History {
 }
 
 impl Stranger {
+    /// Whether its victim's order is between families: our own solver and its users have nothing to do with it.
+    pub fn is_abroad(&self) -> bool {
+        matches!(self.victim, Who::Foreign(_))
+    }
+
     /// Whether it deposits what somebody else's order asks for.
     pub fn pays(&self) -> bool {
         matches!(self.power, Power::Double | Power::Crosswise)

@@ -3,15 +3,11 @@
 use std::collections::BTreeMap;
 
 use alloy::primitives::{Address, U256};
-use vm::{
-    ChainId,
-    protocol::hub::{alias, token_id},
-};
 
 use crate::{
-    history::{Deal, History, Who},
+    history::{Deal, History},
     invariants::{Account, Violation, deposit_key, outcome, violation},
-    market::{BRIDGED, DEPOSITORY, JUNK, NATIVE, USDC},
+    market::{BRIDGED, JUNK, NATIVE, USDC},
     stored::{self, Placed},
 };
 
@@ -43,7 +39,7 @@ impl Sums {
         let mut wrong = Vec::new();
         let (world, solver) = (&history.world, history.world.solver);
         let relay = world.chain("relay").lock().state().clone();
-        let account = holder("alpha", solver);
+        let account = world.holder("alpha", solver);
         for chain in &world.chains {
             let scripted = chain.lock();
             let (now, first) = (scripted.state(), scripted.state_at(0).unwrap());
@@ -58,7 +54,7 @@ impl Sums {
                 let brought: U256 = mine.clone().map(|placed| placed.amount).sum();
                 let open = mine.filter(|placed| !relay.executed.contains(&outcome(placed)));
                 let claimable: U256 = open.map(|placed| placed.amount).sum();
-                let token = token(chain.name, currency);
+                let token = world.token(chain.name, currency);
                 let has = now.balance(solver, currency) + relay.held(account, token) + claimable;
                 let paid = self.paid.get(&(chain.name, currency)).copied();
                 let gas = if currency == NATIVE { fees } else { U256::ZERO };
@@ -77,39 +73,27 @@ impl Sums {
     }
 }
 
-/// The account at the hub of an address of a chain.
-fn holder(chain: &str, address: Address) -> Address {
-    let address = vm::SETTLEMENT.address(&address.to_string()).unwrap();
-    alias(&ChainId::new(chain), &address)
-}
-
-fn token(chain: &str, currency: Address) -> U256 {
-    let currency = vm::SETTLEMENT.address(&currency.to_string()).unwrap();
-    token_id(&ChainId::new(chain), &currency)
-}
-
 /// (e): an execution moves what its deposit brought and nothing else, to whom it must: the order's solver,
 /// who owes the fees of a fill, or the depositor. The hub owes nobody more than depositories hold.
 pub fn hub(history: &History) -> Vec<Violation> {
-    let relay = history.world.chain("relay").lock().state().clone();
+    let world = &history.world;
+    let relay = world.chain("relay").lock().state().clone();
     let mut wrong = Vec::new();
     let mut due: BTreeMap<(Address, U256), U256> = BTreeMap::new();
-    for chain in &history.world.chains[..2] {
-        for currency in CURRENCIES {
-            let token = token(chain.name, currency);
+    for (chain, currencies) in world.deposit_chains() {
+        for currency in currencies.iter().copied() {
+            let token = world.token(chain, currency);
             let owed = relay.hub.iter().filter(|((_, id), _)| *id == token);
             let owed = owed.fold(U256::ZERO, |sum, (_, amount)| sum + *amount);
-            let held = chain.lock().state().balance(DEPOSITORY, currency);
+            let held = world.held(chain, currency);
             if owed > held {
-                let what = format!(
-                    "the hub owes {owed} of {currency} on {}, {held} are there",
-                    chain.name
-                );
+                let what =
+                    format!("the hub owes {owed} of {currency} on {chain}, {held} are there");
                 wrong.push(violation('e', what));
             }
         }
-        for placed in stored::deposits(chain) {
-            let token = token(chain.name, placed.currency);
+        for placed in world.placed(chain) {
+            let token = world.token(chain, placed.currency);
             let given = relay.executed.contains(&outcome(&placed));
             let back = relay.executed.contains(&stored::recovery(&placed));
             if given && back {
@@ -120,10 +104,10 @@ pub fn hub(history: &History) -> Vec<Violation> {
             }
             let (mut left, mut to) = (placed.amount, placed.account);
             if back {
-                to = holder(placed.chain, placed.depositor);
+                to = world.holder(placed.chain, placed.depositor);
             }
             if given && let Some(deal) = of(history, &placed) {
-                to = holder("alpha", deal.solver);
+                to = world.holder("alpha", deal.solver);
                 for (account, fee) in fees(history, deal, &placed) {
                     left = left.saturating_sub(fee);
                     *due.entry((account, token)).or_default() += fee;
@@ -144,22 +128,26 @@ pub fn hub(history: &History) -> Vec<Violation> {
 
 /// The deal that a deposit names.
 fn of<'a>(history: &'a History, placed: &Placed) -> Option<&'a Deal> {
-    let rival = history.rival.iter().map(|rival| &rival.deal);
-    let mut deals = history.deals.values().chain(rival);
+    let rivals = history.rivals.values().map(|rival| &rival.deal);
+    let mut deals = history.deals.values().chain(rivals);
     deals.find(|deal| deal.order == placed.order)
 }
 
-/// What a fill's order owes of its deposit, by account at the hub: the other solver's does.
+/// What a fill's order owes of its deposit, by account at the hub: the other solver's does. What it did not give back
+/// was filled, be it by somebody else.
 fn fees(history: &History, deal: &Deal, placed: &Placed) -> Vec<(Address, U256)> {
-    let payment = history
-        .rival
-        .as_ref()
-        .and_then(|one| one.paid.get(&placed.id));
-    if deal.of != Who::Rival || !payment.is_some_and(|payment| payment.fills) {
+    let Some(rival) = history.rivals.get(&deal.of) else {
+        return Vec::new();
+    };
+    if rival
+        .paid
+        .get(&placed.id)
+        .is_some_and(|payment| !payment.fills)
+    {
         return Vec::new();
     }
     let fee = deal.trade.amount / U256::from(100);
-    vec![(holder(placed.chain, deal.recipient), fee)]
+    vec![(history.world.holder(placed.chain, deal.recipient), fee)]
 }
 
 /// (a): gas that the solver paid for no order.

@@ -1,11 +1,13 @@
 //! Who only talks: asks the API everything, asks both oracles what the solver asks its own, or uses a
 //! key that may force.
 
-use alloy::primitives::B256;
+use std::sync::Arc;
+
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
+    claims::nothing,
     clock,
     history::{Act, Deal, History, number},
     invariants::Violation,
@@ -73,8 +75,8 @@ impl History {
         let body = |inputs: &[Value], signature: &str| {
             json!({
                 "order": victim.wire, "orderSignature": signature, "inputs": inputs,
-                "fill": { "transactionId": fill.unwrap_or(B256::repeat_byte(9)) },
-                "refunds": refunds(refund), "force": true,
+                "fill": { "transactionId": fill.clone().unwrap_or_else(nothing) },
+                "refunds": refunds(refund.clone()), "force": true,
             })
         };
         let route = |name: &str| format!("/attestations/{name}/v1");
@@ -124,8 +126,8 @@ impl History {
     }
 }
 
-fn refunds(transaction: Option<B256>) -> Value {
-    let transaction = transaction.unwrap_or(B256::repeat_byte(9));
+fn refunds(transaction: Option<Arc<str>>) -> Value {
+    let transaction = transaction.unwrap_or_else(nothing);
     json!([{ "transactionId": transaction, "inputIndex": 0, "refundIndex": 0 }])
 }
 

@@ -117,7 +117,9 @@ impl History {
                 let one = &self.plan.strangers[at];
                 (one.account, one.account, one.pause(), one.trade)
             }
-            Who::Rival => unreachable!("the other solver's customer has a way of its own"),
+            Who::Rival | Who::Foreign(_) => {
+                unreachable!("the other solver's customers have a way of their own")
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! Three scripted chains with three providers each, and what survives the process.
+//! The chains with three providers each, and what survives the process.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,9 @@ use vm::{ChainEntry, protocol::message::Domain};
 use crate::{
     chain::{
         self, Chain,
-        provider::Provider,
+        ledger::{HABITS, Ledger},
+        ledger_provider::LedgerProvider,
+        provider::{Manners, Provider},
         state::{Contract, State},
     },
     engine::Asked,
@@ -43,6 +45,9 @@ pub const PEERS: &str = "peer";
 pub struct World {
     pub chains: [Arc<Chain>; 3],
     pub providers: [[Arc<Provider>; 3]; 3],
+    /// Chains without contracts, which only the oracle reads, with their providers.
+    pub ledgers: Vec<Arc<Ledger>>,
+    pub ledger_providers: Vec<[Arc<LedgerProvider>; 3]>,
     pub prices: Arc<Prices>,
     pub store: Arc<Mortal>,
     pub solver: Address,
@@ -79,6 +84,8 @@ impl World {
         Self {
             chains,
             providers,
+            ledgers: Vec::new(),
+            ledger_providers: Vec::new(),
             prices,
             store: Mortal::new(),
             solver,
@@ -88,6 +95,47 @@ impl World {
             peer: Arc::default(),
             process: None,
             asked: Asked::default(),
+        }
+    }
+
+    /// There are chains without contracts, too; `accounts` act there, and last in each block of the others.
+    #[must_use]
+    pub fn with_ledgers(mut self, names: &[&str], accounts: &[Address]) -> Self {
+        let ledgers = names.iter().filter_map(|name| Ledger::new(name, accounts));
+        self.ledgers = ledgers.collect();
+        let three = |ledger: &Arc<Ledger>| [(); 3].map(|()| LedgerProvider::new(ledger));
+        self.ledger_providers = self.ledgers.iter().map(three).collect();
+        for chain in &self.chains {
+            chain.lock().last = accounts.iter().copied().collect();
+        }
+        self
+    }
+
+    /// The chain without contracts that weather calls so: they are counted behind the others.
+    pub fn ledger_at(&self, chain: usize) -> Option<&Arc<Ledger>> {
+        let habits = HABITS.get(chain.checked_sub(CHAINS.len())?)?;
+        self.ledger(habits.name)
+    }
+
+    /// A provider of any chain behaves so from now on.
+    pub fn behave(&self, chain: usize, provider: usize, manners: Manners) {
+        if let Some(providers) = self.providers.get(chain) {
+            return providers[provider].set(manners);
+        }
+        let name = self.ledger_at(chain).map(|ledger| ledger.habits.name);
+        let at = |ledger: &Arc<Ledger>| Some(ledger.habits.name) == name;
+        if let Some(at) = self.ledgers.iter().position(at) {
+            self.ledger_providers[at][provider].set(manners);
+        }
+    }
+
+    /// Makes the blocks that are due at `now` (unix seconds).
+    pub fn mine_until(&self, now: u64) {
+        for chain in &self.chains {
+            chain.mine_until(now);
+        }
+        for ledger in &self.ledgers {
+            ledger.mine_until(now);
         }
     }
 

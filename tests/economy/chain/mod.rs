@@ -3,18 +3,22 @@
 //! executed, its own decoding is read, and every state follows from the transactions before it.
 
 pub mod abi;
+mod bitcoin;
+pub mod ledger;
+pub mod ledger_provider;
 pub mod provider;
 mod raw;
+mod solana;
 pub mod state;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, OnceLock},
 };
 
 use alloy::{
-    consensus::{Transaction as _, TxEnvelope, transaction::SignerRecoverable},
+    consensus::{Transaction as _, TxEnvelope},
     eips::eip2718::Decodable2718,
     primitives::{Address, B256, Bytes, Log, U256, keccak256},
 };
@@ -49,6 +53,40 @@ pub struct Chain {
     /// The one account that signs what it sends.
     pub signer: Address,
     world: Mutex<World>,
+    /// What was tried last: each provider is asked for the same.
+    tried: Mutex<Option<Tried>>,
+}
+
+/// What calls at a head would take.
+struct Tried {
+    head: Option<B256>,
+    priced: bool,
+    messages: Vec<Asked>,
+    answer: Result<u64, Reverted>,
+}
+
+/// A call that was tried.
+struct Asked {
+    from: Address,
+    to: Address,
+    value: U256,
+    data: Vec<u8>,
+}
+
+impl Asked {
+    fn of(message: &Message<'_>) -> Self {
+        Self {
+            from: message.from,
+            to: message.to,
+            value: message.value,
+            data: message.data.to_vec(),
+        }
+    }
+
+    fn is(&self, message: &Message<'_>) -> bool {
+        let ends = (self.from, self.to, self.value);
+        ends == (message.from, message.to, message.value) && *self.data == *message.data
+    }
 }
 
 /// What changes.
@@ -60,6 +98,8 @@ pub struct World {
     heights: BTreeMap<B256, u64>,
     /// Transactions that each user has sent.
     sent: BTreeMap<Address, u64>,
+    /// Whose transactions come last in each block: those of others have the same logs whether they are there or not.
+    pub last: BTreeSet<Address>,
     /// Wei per gas unit.
     pub base: u128,
     pub tip: u128,
@@ -144,6 +184,7 @@ impl Chain {
             highest: 0,
             heights: BTreeMap::new(),
             sent: BTreeMap::new(),
+            last: BTreeSet::new(),
             base: base.gas,
             tip: base.gas / 10,
             high: base.gas / 10,
@@ -158,6 +199,7 @@ impl Chain {
             domain: base.domain,
             signer: base.signer,
             world: Mutex::new(world),
+            tried: Mutex::default(),
         };
         {
             let mut world = chain.lock();
@@ -225,7 +267,8 @@ impl Chain {
         if envelope.chain_id() != Some(self.number) {
             return Taken::Refused("invalid chain id");
         }
-        if envelope.recover_signer().ok() != Some(self.signer) {
+        let signature = envelope.signature().as_bytes();
+        if state::signer(envelope.signature_hash(), &signature) != Some(self.signer) {
             return Taken::Refused("invalid sender");
         }
         if envelope.gas_limit() < state::intrinsic(envelope.input()) {
@@ -290,7 +333,8 @@ impl Chain {
         let block = self.header(world, number);
         let mut state = world.state().clone();
         let mut pool = std::mem::take(&mut world.pool);
-        pool.sort_by_key(|tx| tx.signed.map_or(0, |signed| signed.nonce));
+        let nonce = |tx: &Tx| tx.signed.map_or(0, |signed| signed.nonce);
+        pool.sort_by_key(|tx| (world.last.contains(&tx.from), nonce(tx)));
         let (mut done, mut logs) = (Vec::new(), 0);
         for tx in pool {
             if let Some(signed) = tx.signed {
@@ -382,12 +426,35 @@ impl Chain {
 
     /// What calls of one sender would take together, at the head.
     pub fn tried(&self, messages: &[Message<'_>], priced: bool) -> Result<u64, Reverted> {
-        let state = self.lock().state().as_ref().clone();
-        let mut frame = self.frame(state, priced);
-        for message in messages {
-            frame.transact(message)?;
+        let (head, state) = {
+            let world = self.lock();
+            let head = world.blocks.last().map(|mined| mined.block.hash);
+            (head, world.state().clone())
+        };
+        let asked = |tried: &&Tried| {
+            let same = tried.head == head && tried.priced == priced;
+            same && tried.messages.len() == messages.len()
+                && tried
+                    .messages
+                    .iter()
+                    .zip(messages)
+                    .all(|(known, message)| known.is(message))
+        };
+        let mut last = self.tried.lock().unwrap();
+        if let Some(known) = last.as_ref().filter(asked) {
+            return known.answer.clone();
         }
-        Ok(frame.gas)
+        let mut frame = self.frame(state.as_ref().clone(), priced);
+        let mut each = messages.iter();
+        let answer = each.try_for_each(|message| frame.transact(message));
+        let answer = answer.map(|()| frame.gas);
+        *last = Some(Tried {
+            head,
+            priced,
+            messages: messages.iter().map(Asked::of).collect(),
+            answer: answer.clone(),
+        });
+        answer
     }
 
     /// The newest `depth` blocks give way to others, one more of them; what was in them comes again
@@ -480,6 +547,13 @@ impl World {
         mined
             .iter()
             .flat_map(|mined| mined.done.iter().map(|done| (&mined.block, done)))
+    }
+
+    /// Whether what an account sent for an order is in a block or waits for one.
+    pub fn expects(&self, from: Address, order: B256) -> bool {
+        let mined = self.blocks.iter().flat_map(|mined| &mined.done);
+        let mut all = mined.map(|done| &done.tx).chain(&self.pool);
+        all.any(|tx| tx.from == from && tx.data.ends_with(order.as_slice()))
     }
 
     pub fn waits(&self, hash: &B256) -> bool {

@@ -515,7 +515,7 @@ fn false_fate(transaction: &B256, block: Block) -> Fate {
 }
 
 /// A transaction with what never was in it.
-fn forged(found: Transaction, hash: B256) -> Transaction {
+pub fn forged(found: Transaction, hash: B256) -> Transaction {
     match found {
         Transaction::Succeeded(mut receipt) if hash[31].is_multiple_of(2) => {
             for deposit in receipt.deposits.iter_mut().flatten() {

@@ -1,6 +1,9 @@
 //! What a scripted chain remembers, and what its contracts do to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet, HashMap},
+};
 
 use alloy::{
     primitives::{Address, B256, Bytes, Log, U256},
@@ -302,8 +305,7 @@ impl Frame {
         };
         let digest = execution.digest(&self.domain);
         let signed = call.signatures.iter().any(|signature| {
-            let signature = Signature::from_bytes(signature);
-            let signer = signature.ok().and_then(|one| one.recover(&digest).ok());
+            let signer = signer(digest, signature);
             signer.is_some_and(|signer| signers.contains(&signer))
         });
         if !signed {
@@ -346,6 +348,27 @@ impl Frame {
         }
         Ok(())
     }
+}
+
+/// Signatures whose signers are remembered.
+const REMEMBERED: usize = 4_096;
+
+/// Signers by digest and signature; `None` where the signature is none.
+type Signers = HashMap<(B256, Vec<u8>), Option<Address>>;
+
+/// Who signed a digest. It is asked for the same by each provider, and again for a block.
+pub fn signer(digest: B256, signature: &[u8]) -> Option<Address> {
+    thread_local! {
+        static KNOWN: RefCell<Signers> = RefCell::default();
+    }
+    let recover = || Signature::from_bytes(signature).ok()?.recover(&digest).ok();
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() > REMEMBERED {
+            known.clear();
+        }
+        let signed = known.entry((digest, signature.to_vec()));
+        *signed.or_insert_with(recover)
+    })
 }
 
 /// What a transaction takes before anything is called.
