@@ -31,9 +31,22 @@ pub fn fill(order: &SignedOrder, deposits: &[Deposit], transaction: B256) -> Val
 
 /// Body of `solver-fills/v1` for an order with one input; `deposit` is its transaction and how claims call it.
 pub fn fill_of(order: &SignedOrder, (deposit, id): (&str, B256), transaction: &str) -> Value {
+    let mut body = paid_for(order, (deposit, id));
+    body["fill"] = json!({ "transactionId": transaction });
+    body
+}
+
+/// Body of `solver-refunds/v1` for an order with one input and one refund option, in the words of [`fill_of`].
+pub fn refund_of(order: &SignedOrder, (deposit, id): (&str, B256), transaction: &str) -> Value {
+    let refund = json!({ "transactionId": transaction, "inputIndex": 0, "refundIndex": 0 });
+    let mut body = paid_for(order, (deposit, id));
+    body["refunds"] = json!([refund]);
+    body
+}
+
+fn paid_for(order: &SignedOrder, (deposit, id): (&str, B256)) -> Value {
     let mut body = order.fields();
     body["inputs"] = json!([{ "transactionId": deposit, "onchainId": id, "inputIndex": 0 }]);
-    body["fill"] = json!({ "transactionId": transaction });
     body
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vm::protocol::id::deterministic;
 
 use super::{Key, Kind, Regtest, address, note, pay, with_credentials};
-use crate::world::Files;
+use crate::world::{Files, Identity};
 
 /// The chain's name in orders and in the chains file.
 pub const ID: &str = "regtest";
@@ -20,8 +20,9 @@ pub const PROVIDERS: &str = "REGTEST_RPC_URL";
 #[derive(Debug)]
 pub struct LocalChain {
     pub node: Regtest,
-    /// The account that deposits go to.
+    /// The account that deposits go to, and how its outputs are locked.
     pub depository: Key,
+    pub kind: Kind,
 }
 
 impl LocalChain {
@@ -29,12 +30,13 @@ impl LocalChain {
         Ok(Self {
             node: Regtest::start().await?,
             depository: Key::named("depository")?,
+            kind: Kind::P2wpkh,
         })
     }
 
     /// The script that deposits go to.
     pub fn script(&self) -> ScriptBuf {
-        self.depository.script(Kind::P2wpkh)
+        self.depository.script(self.kind)
     }
 
     /// The outputs of a deposit for the order `id`.
@@ -55,6 +57,11 @@ impl LocalChain {
                 "finalizationBlocks": blocks,
             },
         }))
+    }
+
+    /// How the protocol names it.
+    pub fn identity(&self) -> Result<Identity> {
+        Identity::of(&self.entry(1)?)
     }
 
     /// Adds the chain to what a daemon is told, with the node as its provider.

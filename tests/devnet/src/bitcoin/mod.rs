@@ -1,5 +1,6 @@
 //! A Bitcoin chain of our own: one bitcoind on regtest, which makes blocks when it is told to.
 
+mod allocator;
 mod local;
 mod wallet;
 
@@ -11,13 +12,17 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use bitcoin::{
-    Address, Amount, BlockHash, Network, Script, ScriptBuf, Transaction, Txid,
+    Address, Amount, BlockHash, Network, OutPoint, Script, ScriptBuf, Transaction, Txid,
     consensus::encode::serialize_hex,
 };
-use bitcoincore_rpc::{Auth, Client, RpcApi, json::ScanTxOutRequest};
+use bitcoincore_rpc::{
+    Auth, Client, RpcApi,
+    json::{ScanTxOutRequest, ScanTxOutResult},
+};
 use serde_json::{Value, json};
 use url::Url;
 
+pub use allocator::AllocatorTx;
 pub use local::{ID, LocalChain, PROVIDERS};
 pub use wallet::{Coin, FEE, Key, Kind, Spend, note, pay};
 
@@ -154,8 +159,12 @@ impl Regtest {
         let Ok(found) = asked.await else {
             return Ok(None);
         };
-        let hash = found["blockhash"].as_str().map(str::parse).transpose();
-        Ok(hash?)
+        // The node's index still names the block that a reorg took away, without confirmations.
+        let stands = found["confirmations"]
+            .as_u64()
+            .is_some_and(|count| count > 0);
+        let hash = found["blockhash"].as_str().filter(|_| stands);
+        Ok(hash.map(str::parse).transpose()?)
     }
 
     /// The transactions that wait for a block.
@@ -165,12 +174,29 @@ impl Regtest {
 
     /// The sum of what can be spent with `script`.
     pub async fn holds(&self, script: ScriptBuf) -> Result<Amount> {
+        Ok(self.scan(script).await?.total_amount)
+    }
+
+    /// What `key` can spend of outputs of this kind, in blocks.
+    pub async fn unspent(&self, key: Key, kind: Kind) -> Result<Vec<Coin>> {
+        let script = key.script(kind);
+        let found = self.scan(script.clone()).await?.unspents.into_iter();
+        let coins = found.map(|found| Coin {
+            point: OutPoint::new(found.txid, found.vout),
+            output: pay(script.clone(), found.amount),
+            key,
+            kind,
+        });
+        Ok(coins.collect())
+    }
+
+    async fn scan(&self, script: ScriptBuf) -> Result<ScanTxOutResult> {
         let wanted = [ScanTxOutRequest::Single(format!(
             "raw({})",
             script.to_hex_string()
         ))];
-        let found = self.ask(move |client| client.scan_tx_out_set_blocking(&wanted));
-        Ok(found.await?.total_amount)
+        self.ask(move |client| client.scan_tx_out_set_blocking(&wanted))
+            .await
     }
 
     /// Replaces the last `depth` blocks by empty ones, one more than there were. What was in them waits again.

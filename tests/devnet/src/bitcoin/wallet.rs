@@ -123,6 +123,7 @@ pub struct Spend {
     /// Where the rest goes; without it, the rest is the fee.
     pub change: Option<ScriptBuf>,
     pub fee: Amount,
+    pub version: Version,
 }
 
 impl Spend {
@@ -133,23 +134,29 @@ impl Spend {
             coins,
             outputs,
             fee: FEE,
+            version: Version::TWO,
         }
     }
 
-    /// The transaction, its outputs in their order and the change behind them.
-    pub fn sign(&self) -> Result<Transaction> {
-        let spent: Vec<TxOut> = self.coins.iter().map(|coin| coin.output.clone()).collect();
+    /// The transaction without signatures, its outputs in their order and the change behind them.
+    pub fn unsigned(&self) -> Result<Transaction> {
         let mut unsigned = Transaction {
-            version: Version::TWO,
+            version: self.version,
             lock_time: LockTime::ZERO,
             input: self.coins.iter().map(input).collect(),
             output: self.outputs.clone(),
         };
         if let Some(script) = &self.change {
-            let rest = sum(&spent).checked_sub(sum(&self.outputs) + self.fee);
+            let rest = sum(&self.spent()).checked_sub(sum(&self.outputs) + self.fee);
             let rest = rest.context("the coins are worth too little")?;
             unsigned.output.push(pay(script.clone(), rest));
         }
+        Ok(unsigned)
+    }
+
+    /// The same with every signature.
+    pub fn sign(&self) -> Result<Transaction> {
+        let (unsigned, spent) = (self.unsigned()?, self.spent());
         let mut signed = unsigned.clone();
         let mut hashes = SighashCache::new(&unsigned);
         for (at, coin) in self.coins.iter().enumerate() {
@@ -158,6 +165,10 @@ impl Spend {
             signed.input[at].witness = key.witness;
         }
         Ok(signed)
+    }
+
+    fn spent(&self) -> Vec<TxOut> {
+        self.coins.iter().map(|coin| coin.output.clone()).collect()
     }
 }
 

@@ -1,12 +1,16 @@
-//! The story's acts between families: a deposit abroad that is filled here, and a deposit here that is filled abroad.
+//! The story's acts between families: a deposit abroad that is filled here, what the solver earned by that paid out there,
+//! and a deposit here that is filled abroad.
 
-use alloy::primitives::{Address, U256, utils::format_units};
+use alloy::{
+    primitives::{Address, U256, utils::format_units},
+    rpc::types::TransactionReceipt,
+};
 use anyhow::{Result, ensure};
 use devnet::{
     claim,
     contracts::Hub,
     tools,
-    world::{Abroad, Devnet, Money},
+    world::{Abroad, Devnet, Money, Payout},
 };
 
 use super::{
@@ -37,15 +41,16 @@ impl Story<'_> {
     /// Both ways with every chain abroad; `number` is that of the first act.
     pub async fn abroad(&mut self, number: usize) -> Result<()> {
         let sites = self.abroad;
-        for (site, number) in sites.iter().zip((number..).step_by(2)) {
-            self.coming(site, number).await?;
-            self.going(site, number + 1).await?;
+        for (site, number) in sites.iter().zip((number..).step_by(3)) {
+            let earned = self.coming(site, number).await?;
+            self.paid_out(site, number + 1, &earned).await?;
+            self.going(site, number + 2).await?;
         }
         Ok(())
     }
 
-    /// The user deposits abroad, and the solver pays at the destination.
-    async fn coming(&mut self, site: &Abroad, number: usize) -> Result<()> {
+    /// The user deposits abroad, and the solver pays at the destination. The settlement by which the solver earns.
+    async fn coming(&mut self, site: &Abroad, number: usize) -> Result<TransactionReceipt> {
         let (name, ..) = site.names();
         let title = format!("{number}. By hand: a deposit on {name}, filled on an EVM chain");
         self.page.heading(&title)?;
@@ -59,7 +64,8 @@ impl Story<'_> {
             currency: destination.token,
             amount: U256::from(5 * USD),
         };
-        let order = self.world.order_from(site, AMOUNT, paid).await?;
+        let (chain, owner) = (site.identity()?, site.account("user")?);
+        let order = self.world.order_from(&chain, &owner, AMOUNT, paid).await?;
         self.page.fact("order", order.id)?;
         let deposit = site.deposit(AMOUNT, order.id).await?;
         let what = format!("user deposits {}", shown(site, U256::from(AMOUNT)));
@@ -77,13 +83,60 @@ impl Story<'_> {
         let body = claim::with_peers(claim::fill_of(&order, named, &transaction));
         let place = (&destination.node, &receipt);
         let answer = self.attest("solver-fills/v1", &body, place).await?;
-        self.settle(&answer).await?;
+        let settled = self.settle(&answer).await?;
         let token = site.token_id()?;
         let left = self.world.hub.balance(deposit.account, token).await?;
         ensure!(left.is_zero(), "the order's account still holds {left}");
         let earned = destination.alias(solver.address())?;
         let earned = self.world.hub.balance(earned, token).await?;
-        self.page.fact("hub, solver", shown(site, earned))
+        self.page.fact("hub, solver", shown(site, earned))?;
+        Ok(settled)
+    }
+
+    /// The solver wants a half of what it `earned` abroad.
+    async fn paid_out(
+        &mut self,
+        site: &Abroad,
+        number: usize,
+        earned: &TransactionReceipt,
+    ) -> Result<()> {
+        let (name, ..) = site.names();
+        let title = format!("{number}. By hand: a withdrawal on {name}");
+        self.page.heading(&title)?;
+        let (world, hub) = (self.world, &self.world.hub.node);
+        let payable = site.payable(AMOUNT / 2, "solver").await?;
+        let form = site.form(&payable)?;
+        let chain = site.identity()?;
+        let payout = Payout {
+            currency: chain.native.clone(),
+            chain,
+            amount: U256::from(AMOUNT / 2),
+            owner: &world.solver,
+            owner_chain: world.destination.id,
+            recipient: site.account("solver")?,
+            nonce: U256::from(number),
+        };
+        self.page.fact("solver wants", shown(site, payout.amount))?;
+        let body = claim::with_peers(payout.initiation()?);
+        let route = "withdrawal-initiation/v1";
+        let answer = self.attest(route, &body, (hub, earned)).await?;
+        self.settle(&answer).await?;
+        let recorded = world.allocate_to(&payout, &form).await?;
+        self.sent("allocator records it", &recorded)?;
+        let transaction = site.execute(&payable).await?;
+        self.page.fact("depository pays", &transaction)?;
+        self.wait(hub, &recorded).await?;
+        let body = claim::with_peers(payout.status(&form, Some(&transaction)));
+        let answer = self
+            .ask_everybody("depository-withdrawals/v1", &body)
+            .await?;
+        self.settle(&answer).await?;
+        let left = world.hub.balance(payout.account()?, payout.token_id()?);
+        ensure!(
+            left.await?.is_zero(),
+            "the withdrawal's account is not empty"
+        );
+        Ok(())
     }
 
     /// The user deposits at the origin, and the solver pays abroad.
@@ -96,7 +149,8 @@ impl Story<'_> {
             currency: Address::ZERO,
             amount: U256::from(DEPOSITED),
         };
-        let order = self.world.order_to(site, input, AMOUNT).await?;
+        let (chain, owner) = (site.identity()?, site.account("user")?);
+        let order = self.world.order_to(&chain, &owner, input, AMOUNT).await?;
         self.page.fact("order", order.id)?;
         let receipt = origin.deposit_native(user, input.amount, order.id).await?;
         self.sent("user deposits 0.05 ETH", &receipt)?;

@@ -8,8 +8,8 @@ use solana_signature::Signature;
 use solana_signer::Signer as _;
 use vm::protocol::id::deterministic;
 
-use super::{Cluster, Front, Lag, PROGRAM, keypair};
-use crate::world::Files;
+use super::{Cluster, Front, Lag, PROGRAM, Request, keypair};
+use crate::world::{Files, Identity};
 
 /// The chain's name in orders and in the chains file.
 pub const ID: &str = "cluster";
@@ -51,6 +51,11 @@ impl LocalChain {
         })
     }
 
+    /// How the protocol names it.
+    pub fn identity(&self) -> Result<Identity> {
+        Identity::of(&self.entry())
+    }
+
     /// Adds the chain to what a daemon is told, with the front as its provider.
     pub fn tell(&self, files: &mut Files) {
         if let Some(chains) = files.chains.as_array_mut() {
@@ -58,6 +63,14 @@ impl LocalChain {
         }
         let provider = (PROVIDERS.to_owned(), self.front.url.to_string());
         files.environment.push(provider);
+    }
+
+    /// The depository pays what the allocator asks for, in a block of its own.
+    pub fn execute(&self, request: &Request) -> Result<Signature> {
+        let depository = self.cluster.depository;
+        let named = (&request.encode(&depository)[..], &request.id(&depository));
+        let paying = depository.execute_transfer(request, self.allocator.pubkey(), named);
+        self.cluster.execute(&[paying], &[&self.allocator])
     }
 
     /// What the vault holds besides what its account has to hold.

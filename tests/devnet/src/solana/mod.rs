@@ -3,9 +3,11 @@
 
 mod executed;
 mod front;
+pub mod intermediary;
 mod ledger;
 mod local;
 pub mod program;
+mod request;
 mod rpc;
 pub mod token;
 
@@ -37,13 +39,16 @@ use spl_token_2022_interface::{
 pub use front::Front;
 pub use ledger::Lag;
 pub use local::{ID, LocalChain, PROVIDERS};
-pub use program::{Depository, Paid, Request};
+pub use program::{Depository, Paid};
+pub use request::Request;
 pub use token::{TOKEN, TOKEN_2022, Token};
 
 use ledger::Ledger;
 
 /// Where the depository program is.
 pub const PROGRAM: Pubkey = pubkey!("99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2");
+/// Where the same program is once more, which is nobody's depository.
+pub const LOOKALIKE: Pubkey = Pubkey::new_from_array([0x10; 32]);
 const LOOKUP_TABLES: Pubkey = pubkey!("AddressLookupTab1e1111111111111111111111111");
 /// Lamports of every account that the tests know.
 const FUNDS: u64 = 1_000_000_000_000;
@@ -81,6 +86,11 @@ impl Cluster {
         // The ledger itself decides which block's hash a transaction may name.
         let mut state = LiteSVM::new().with_blockhash_check(false);
         state.add_builtin(PROGRAM, program::Entrypoint::register);
+        state.add_builtin(LOOKALIKE, program::Entrypoint::register);
+        state.add_builtin(
+            intermediary::INTERMEDIARY,
+            intermediary::Entrypoint::register,
+        );
         let rent = state.minimum_balance_for_rent_exemption(0);
         state.airdrop(&depository.vault(), rent).map_err(failed)?;
         let data = allocator.to_bytes().to_vec();

@@ -5,7 +5,10 @@ use solana_instruction::{AccountMeta, Instruction, error::InstructionError};
 use solana_program_runtime::{declare_process_instruction, invoke_context::InvokeContext};
 use solana_pubkey::{Pubkey, pubkey};
 
-use super::token::{self, ASSOCIATED, associated};
+use super::{
+    request::Request,
+    token::{self, ASSOCIATED, associated},
+};
 
 pub const SYSTEM: Pubkey = pubkey!("11111111111111111111111111111111");
 
@@ -43,19 +46,6 @@ pub struct Paid {
     pub depositor: Pubkey,
     pub amount: u64,
     pub id: [u8; 32],
-}
-
-/// A withdrawal as the allocator lets it be executed (guide: protocol 8.1).
-#[derive(Clone, Copy, Debug)]
-pub struct Request {
-    pub domain: [u8; 32],
-    pub recipient: Pubkey,
-    /// Mint and token program; `None` for the native currency.
-    pub token: Option<(Pubkey, Pubkey)>,
-    pub amount: u64,
-    pub nonce: u64,
-    /// Unix seconds.
-    pub expiration: i64,
 }
 
 impl Depository {
@@ -147,50 +137,6 @@ impl Depository {
             accounts,
             data,
         }
-    }
-}
-
-impl Request {
-    /// The request in Borsh, for a depository.
-    pub fn encode(&self, depository: &Depository) -> Vec<u8> {
-        let token = self.token.map(|(mint, _)| mint.to_bytes());
-        let token = token.map_or(vec![0], |mint| [&[1], &mint[..]].concat());
-        [
-            &self.domain[..],
-            &self.recipient.to_bytes(),
-            &token,
-            &self.amount.to_le_bytes(),
-            &self.nonce.to_le_bytes(),
-            &self.expiration.to_le_bytes(),
-            &depository.vault().to_bytes(),
-        ]
-        .concat()
-    }
-
-    /// Reads what [`Request::encode`] wrote; the token program is not in it.
-    fn decode(bytes: &[u8]) -> Option<(Self, Option<Pubkey>)> {
-        let (domain, rest) = bytes.split_first_chunk::<32>()?;
-        let (recipient, rest) = rest.split_first_chunk::<32>()?;
-        let (mint, rest) = match rest.split_first()? {
-            (0, rest) => (None, rest),
-            (1, rest) => {
-                let (mint, rest) = rest.split_first_chunk::<32>()?;
-                (Some(Pubkey::from(*mint)), rest)
-            }
-            _ => return None,
-        };
-        let (amount, rest) = rest.split_first_chunk::<8>()?;
-        let (nonce, rest) = rest.split_first_chunk::<8>()?;
-        let (expiration, rest) = rest.split_first_chunk::<8>()?;
-        let request = Self {
-            domain: *domain,
-            recipient: Pubkey::from(*recipient),
-            token: None,
-            amount: u64::from_le_bytes(*amount),
-            nonce: u64::from_le_bytes(*nonce),
-            expiration: i64::from_le_bytes(*expiration),
-        };
-        (rest.len() == 32).then_some((request, mint))
     }
 }
 

@@ -2,31 +2,33 @@
 //! for here.
 
 use alloy::primitives::{Address, B256, U256};
-use anyhow::{Context, Result};
-use serde_json::Value;
+use anyhow::{Context, Result, bail};
 use solana_signer::Signer as _;
-use vm::{
-    ChainId, Family,
-    protocol::{
-        hub,
-        order::{InputPayment, Output, OutputPayment, Refund},
-    },
-};
+use vm::protocol::order::{InputPayment, Output, OutputPayment, Refund};
 
-use super::{Devnet, Files, Money, SignedOrder, Terms};
+use super::{Devnet, Files, Identity, Money, SignedOrder, Terms, WithdrawalForm};
 use crate::{
-    bitcoin::{self, Key, Kind, Spend},
-    solana::{self, Paid, keypair, program::SYSTEM, token::memo},
+    bitcoin::{self, AllocatorTx, Key, Kind, Spend},
+    solana::{self, Paid, Request, keypair, token::memo},
 };
 
 /// Confirmations that are asked of Bitcoin.
 const CONFIRMATIONS: u64 = 2;
+/// Seconds that the depository may take for a withdrawal.
+const PATIENCE: i64 = 3_600;
 
 /// A chain of another family, with a user and a solver on it.
 #[derive(Debug)]
 pub enum Abroad {
     Bitcoin(Box<bitcoin::LocalChain>),
     Solana(Box<solana::LocalChain>),
+}
+
+/// A withdrawal that the depository of such a chain can pay.
+#[derive(Clone, Debug)]
+pub enum Payable {
+    Bitcoin(AllocatorTx),
+    Solana(Request),
 }
 
 /// A transaction on such a chain, as claims name it.
@@ -88,23 +90,12 @@ impl Abroad {
         Ok(())
     }
 
-    fn entry(&self) -> Result<Value> {
+    /// How the protocol names it.
+    pub fn identity(&self) -> Result<Identity> {
         match self {
-            Self::Bitcoin(site) => site.entry(CONFIRMATIONS),
-            Self::Solana(site) => Ok(site.entry()),
+            Self::Bitcoin(site) => site.identity(),
+            Self::Solana(site) => site.identity(),
         }
-    }
-
-    /// Its family, on its network.
-    fn family(&self) -> Result<&'static Family> {
-        let entry = self.entry()?;
-        let name = entry["vmType"].as_str().context("no family")?;
-        let family = vm::family(name).context("an unknown family")?;
-        let settings = entry["additionalData"].as_object().cloned();
-        Ok(match family.entry {
-            Some(rules) => (rules.network)(&settings.unwrap_or_default())?,
-            None => family,
-        })
     }
 
     /// The account of somebody with this name.
@@ -144,14 +135,9 @@ impl Abroad {
                 (transaction.to_string(), onchain_id, time)
             }
         };
-        let account = hub::OrderAccount {
-            chain: &ChainId::new(self.id()),
-            depositor: &self.family()?.account(&self.account("user")?)?,
-            timestamp: U256::from(time),
-            deposit: order,
-        };
+        let user = self.account("user")?;
         Ok(Arrived {
-            account: account.address(),
+            account: self.identity()?.order_account(&user, time, order)?,
             transaction,
             onchain_id,
         })
@@ -180,6 +166,55 @@ impl Abroad {
         }
     }
 
+    /// What the depository is to pay to the account of `who`: the allocator takes all that the depository holds, and gives
+    /// the rest back.
+    pub async fn payable(&self, amount: u64, who: &str) -> Result<Payable> {
+        match self {
+            Self::Bitcoin(site) => {
+                let coins = site.node.unspent(site.depository, site.kind).await?;
+                let recipient = Key::named(who)?.script(Kind::P2wpkh);
+                let tx = AllocatorTx::pays(coins, recipient, sats(amount))?;
+                Ok(Payable::Bitcoin(tx))
+            }
+            Self::Solana(site) => Ok(Payable::Solana(Request {
+                domain: [1; 32],
+                recipient: keypair(who)?.pubkey(),
+                token: None,
+                amount,
+                nonce: 1,
+                expiration: site.cluster.time() + PATIENCE,
+            })),
+        }
+    }
+
+    /// The same in the form of the chain's family.
+    pub fn form(&self, payable: &Payable) -> Result<WithdrawalForm> {
+        match (self, payable) {
+            (Self::Bitcoin(_), Payable::Bitcoin(tx)) => tx.form(&self.identity()?),
+            (Self::Solana(site), Payable::Solana(request)) => {
+                Ok(request.form(&site.cluster.depository))
+            }
+            _ => bail!("a withdrawal of another chain"),
+        }
+    }
+
+    /// The allocator signs, and the depository pays; it is final when this returns. The transaction.
+    pub async fn execute(&self, payable: &Payable) -> Result<String> {
+        match (self, payable) {
+            (Self::Bitcoin(site), Payable::Bitcoin(tx)) => {
+                let id = site.node.confirm(&tx.transaction()?).await?;
+                site.node.mine(CONFIRMATIONS - 1).await?;
+                Ok(id.to_string())
+            }
+            (Self::Solana(site), Payable::Solana(request)) => {
+                let transaction = site.execute(request)?;
+                site.cluster.advance(2);
+                Ok(transaction.to_string())
+            }
+            _ => bail!("a withdrawal of another chain"),
+        }
+    }
+
     /// What the depository holds of the chain's currency.
     pub async fn held(&self) -> Result<U256> {
         match self {
@@ -193,15 +228,8 @@ impl Abroad {
 
     /// What the hub calls the chain's currency.
     pub fn token_id(&self) -> Result<U256> {
-        let native = self.family()?.native()?;
-        Ok(hub::token_id(&ChainId::new(self.id()), &native))
-    }
-
-    fn currency(&self) -> Result<String> {
-        match self {
-            Self::Bitcoin(_) => Ok(self.family()?.native()?.text().to_owned()),
-            Self::Solana(_) => Ok(SYSTEM.to_string()),
-        }
+        let chain = self.identity()?;
+        chain.token_id(&chain.native)
     }
 }
 
@@ -228,41 +256,47 @@ fn sats(amount: u64) -> ::bitcoin::Amount {
 }
 
 impl Devnet {
-    /// An order that is paid for abroad and filled at the destination.
+    /// An order of `user`'s, who pays for it on `chain`, that is filled at the destination.
     pub async fn order_from(
         &self,
-        site: &Abroad,
+        chain: &Identity,
+        user: &str,
         amount: u64,
         output: Money,
     ) -> Result<SignedOrder> {
         let mut order = self.order(&self.terms(output, output)).await?.order;
-        let currency = site.currency()?;
         let input = &mut order.inputs[0];
         input.payment = InputPayment {
-            chain_id: site.id().to_owned(),
-            currency: currency.clone(),
+            chain_id: chain.id.clone(),
+            currency: chain.native.clone(),
             amount: amount.to_string(),
             weight: "1".to_owned(),
         };
         input.refunds = vec![Refund {
-            chain_id: site.id().to_owned(),
-            recipient: site.account("user")?,
-            currency,
+            chain_id: chain.id.clone(),
+            recipient: user.to_owned(),
+            currency: chain.native.clone(),
             minimum_amount: amount.to_string(),
             deadline: order.output.deadline,
             extra_data: "0x".to_owned(),
         }];
-        self.sign_with(order, site)
+        self.sign_with(order, chain)
     }
 
-    /// An order that is paid for at the origin and filled abroad.
-    pub async fn order_to(&self, site: &Abroad, input: Money, amount: u64) -> Result<SignedOrder> {
+    /// An order that is paid for at the origin, of which `user` is paid on `chain`.
+    pub async fn order_to(
+        &self,
+        chain: &Identity,
+        user: &str,
+        input: Money,
+        amount: u64,
+    ) -> Result<SignedOrder> {
         let mut order = self.order(&self.terms(input, input)).await?.order;
         order.output = Output {
-            chain_id: site.id().to_owned(),
+            chain_id: chain.id.clone(),
             payments: vec![OutputPayment {
-                recipient: site.account("user")?,
-                currency: site.currency()?,
+                recipient: user.to_owned(),
+                currency: chain.native.clone(),
                 minimum_amount: amount.to_string(),
                 expected_amount: amount.to_string(),
             }],
@@ -270,7 +304,7 @@ impl Devnet {
             deadline: order.output.deadline,
             extra_data: "0x".to_owned(),
         };
-        self.sign_with(order, site)
+        self.sign_with(order, chain)
     }
 
     fn terms(&self, input: Money, output: Money) -> Terms {
@@ -285,11 +319,10 @@ impl Devnet {
         }
     }
 
-    fn sign_with(&self, order: super::order::Order, site: &Abroad) -> Result<SignedOrder> {
-        let family = site.family()?;
+    fn sign_with(&self, order: super::order::Order, abroad: &Identity) -> Result<SignedOrder> {
         self.sign_in(order, |chain| {
             let own = self.site(chain).map(|_| super::order::FAMILY);
-            own.or_else(|| (chain == site.id()).then_some(family))
+            own.or_else(|| (chain == abroad.id).then_some(abroad.family))
         })
     }
 }

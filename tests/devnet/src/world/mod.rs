@@ -5,6 +5,7 @@ mod abroad;
 mod chain;
 mod files;
 pub mod order;
+mod payout;
 mod settlement;
 mod uniswap;
 mod withdrawal;
@@ -16,10 +17,11 @@ use anyhow::Result;
 
 use crate::{account::Account, anvil, artifact::Artifacts, node::Node};
 
-pub use abroad::{Abroad, Arrived};
+pub use abroad::{Abroad, Arrived, Payable};
 pub use chain::DevChain;
 pub use files::Files;
 pub use order::{Deposit, Money, SignedOrder, Terms};
+pub use payout::{Identity, Payout, WithdrawalForm};
 pub use settlement::{Execution, ORACLE_VERSION, Refusal, Settlement};
 pub use uniswap::{Exchange, Pool, Uniswap};
 pub use withdrawal::Withdrawal;

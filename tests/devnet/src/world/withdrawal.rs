@@ -1,21 +1,20 @@
 //! The way of a balance at the hub back to a chain: set apart, signed by the allocator, paid.
 
 use alloy::{
-    primitives::{Address, B256, Bytes, U256, keccak256},
+    primitives::{Address, B256, Bytes, U256},
     rpc::types::TransactionReceipt,
     sol_types::{SolCall, SolStruct, SolValue},
 };
 use anyhow::Result;
-use serde_json::{Value, json};
-use vm::{ChainId, protocol::hub};
+use serde_json::Value;
 
 use super::{
-    DevChain, Devnet,
-    order::{Money, address, text},
+    DevChain, Devnet, Identity, Payout, WithdrawalForm,
+    order::{FAMILY, Money, text},
 };
 use crate::{
     account::Account,
-    contracts::{Allocator, Depository, SubmitWithdrawRequest, Token},
+    contracts::{Allocator, Depository, Token},
     node::Payload,
 };
 
@@ -36,30 +35,37 @@ pub struct Withdrawal<'a> {
 impl Withdrawal<'_> {
     /// The hub account that holds the money meanwhile.
     pub fn account(&self) -> Result<Address> {
-        self.with_account(|account| account.address())
+        self.payout().account()
     }
 
     /// With a nonce that commits to it: who sees the signature can use it for nothing else.
     pub fn bound(mut self) -> Result<Self> {
-        self.nonce = self.with_account(|account| account.bound_nonce("relay"))?;
+        self.nonce = self.payout().bound_nonce()?;
         Ok(self)
-    }
-
-    fn with_account<T>(&self, of: impl FnOnce(&hub::WithdrawalAccount<'_>) -> T) -> Result<T> {
-        Ok(of(&hub::WithdrawalAccount {
-            chain: &ChainId::new(self.site.id),
-            depository: &address(self.site.depository)?,
-            currency: &address(self.money.currency)?,
-            recipient: &address(self.recipient)?,
-            owner: self.alias()?,
-            nonce: self.nonce,
-        }))
     }
 
     /// The owner's account at the hub.
     pub fn alias(&self) -> Result<Address> {
-        let owner = address(self.owner.address())?;
-        Ok(hub::alias(&ChainId::new(self.owner_chain), &owner))
+        self.payout().alias()
+    }
+
+    fn payout(&self) -> Payout<'_> {
+        let site = self.site;
+        Payout {
+            chain: Identity {
+                id: site.id.to_owned(),
+                family: FAMILY,
+                number: U256::from(site.node.chain_id),
+                depository: text(site.depository),
+                native: text(Address::ZERO),
+            },
+            currency: text(self.money.currency),
+            amount: self.money.amount,
+            owner: self.owner,
+            owner_chain: self.owner_chain,
+            recipient: text(self.recipient),
+            nonce: self.nonce,
+        }
     }
 
     /// What the allocator signs and the depository executes.
@@ -88,6 +94,18 @@ impl Withdrawal<'_> {
         }
     }
 
+    fn form(&self) -> WithdrawalForm {
+        let encoded = Bytes::from(self.request().abi_encode());
+        WithdrawalForm {
+            payload: encoded.clone(),
+            encoded,
+            currency: text(self.money.currency),
+            receiver: text(self.recipient),
+            data: Bytes::new(),
+            additional: None,
+        }
+    }
+
     /// The withdrawal's id: the request's struct hash.
     pub fn id(&self) -> B256 {
         self.request().eip712_hash_struct()
@@ -95,68 +113,41 @@ impl Withdrawal<'_> {
 
     /// Where the allocator keeps the withdrawal.
     pub fn payload_id(&self) -> Result<B256> {
-        let request = SubmitWithdrawRequest {
-            chainId: U256::from(self.site.node.chain_id),
-            depository: text(self.site.depository),
-            currency: text(self.money.currency),
-            amount: self.money.amount,
-            spender: self.alias()?,
-            receiver: text(self.recipient),
-            data: Bytes::new(),
-            nonce: self.nonce.into(),
-        };
-        Ok(keccak256(request.abi_encode()))
+        self.payout().payload_id(&self.form())
     }
 
-    /// Body of `withdrawal-initiation/v1`, with the owner's signature (guide: protocol 8.5).
+    /// Body of `withdrawal-initiation/v1`, with the owner's signature.
     pub fn initiation(&self) -> Result<Value> {
-        let amount = self.money.amount;
-        let packed = (self.alias()?, amount, self.nonce).abi_encode_packed();
-        // The signed message is the sha256 of the hash's text, not of its bytes.
-        let message = sha256(keccak256(packed).to_string().as_bytes());
-        let mut body = self.initiated();
-        body["signature"] = json!(self.owner.sign_message(message.as_slice())?);
-        Ok(body)
+        self.payout().initiation()
     }
 
     /// Body of `withdrawal-initiated/v1`.
     pub fn initiated(&self) -> Value {
-        let mut body = self.address_request();
-        body["settlementChainId"] = json!("relay");
-        body["expectedAmount"] = json!(self.money.amount.to_string());
-        body
+        self.payout().initiated()
     }
 
     /// Body of `depository-withdrawals/v1`; `transaction` is the one that executed it.
     pub fn status(&self, transaction: Option<B256>) -> Value {
-        let mut body = json!({
-            "chainId": self.site.id,
-            "withdrawal": Bytes::from(self.request().abi_encode()),
-            "withdrawalAddressRequest": self.address_request(),
-        });
-        if let Some(transaction) = transaction {
-            body["transactionId"] = json!(transaction);
-        }
-        body
-    }
-
-    fn address_request(&self) -> Value {
-        json!({
-            "chainId": self.site.id,
-            "currency": text(self.money.currency),
-            "withdrawer": text(self.owner.address()),
-            "withdrawerChainId": self.owner_chain,
-            "recipient": text(self.recipient),
-            "withdrawalNonce": B256::from(self.nonce),
-        })
+        let transaction = transaction.map(|hash| hash.to_string());
+        self.payout().status(&self.form(), transaction.as_deref())
     }
 }
 
 impl Devnet {
     /// The allocator records the withdrawal that somebody asked for.
     pub async fn allocate(&self, withdrawal: &Withdrawal<'_>) -> Result<TransactionReceipt> {
-        let payload = withdrawal.request().abi_encode();
-        self.record(withdrawal.payload_id()?, payload.into()).await
+        self.allocate_to(&withdrawal.payout(), &withdrawal.form())
+            .await
+    }
+
+    /// The same of a chain of any family.
+    pub async fn allocate_to(
+        &self,
+        payout: &Payout<'_>,
+        form: &WithdrawalForm,
+    ) -> Result<TransactionReceipt> {
+        let id = payout.payload_id(form)?;
+        self.record(id, form.payload.clone()).await
     }
 
     /// The allocator keeps `payload` under `id`, whatever it is.
@@ -180,9 +171,4 @@ impl Devnet {
         anyhow::ensure!(receipt.status(), "the depository refused the withdrawal");
         Ok(receipt.transaction_hash)
     }
-}
-
-fn sha256(bytes: &[u8]) -> B256 {
-    use sha2::Digest as _;
-    B256::from_slice(&sha2::Sha256::digest(bytes))
 }

@@ -1,5 +1,8 @@
 //! Bitcoin on a real node: what a daemon with three providers attests of it, and what it never does.
 
+mod refunds;
+mod withdrawals;
+
 use std::time::Duration;
 
 use bitcoin::{Amount, Transaction, Txid};
@@ -38,8 +41,14 @@ struct Fixture {
 impl Fixture {
     /// A daemon that signs what has `confirmations`, as three providers show it.
     async fn start(confirmations: u64) -> Self {
+        Self::with(confirmations, Kind::P2wpkh).await
+    }
+
+    /// The same with a depository whose outputs are locked so.
+    async fn with(confirmations: u64, kind: Kind) -> Self {
         let (world, site) = tokio::join!(Devnet::start(), LocalChain::start());
-        let (world, site) = (world.unwrap(), site.unwrap());
+        let (world, mut site) = (world.unwrap(), site.unwrap());
+        site.kind = kind;
         let mut proxies = Vec::new();
         for _ in 0..3 {
             proxies.push(LyingProxy::start(&site.node.url).await.unwrap());

@@ -12,6 +12,7 @@ mod support;
 
 mod attacks;
 mod bitcoin;
+mod claims;
 mod cluster;
 mod depository;
 mod logs;

@@ -1,5 +1,9 @@
 //! Solana on a real runtime: what a daemon with three providers attests of it, and what it never does.
 
+mod inner;
+mod refunds;
+mod withdrawals;
+
 use std::time::Duration;
 
 use devnet::{
@@ -41,7 +45,7 @@ struct Fixture {
     user: Keypair,
     /// Whom the deposits are for.
     depositor: Pubkey,
-    _world: Devnet,
+    world: Devnet,
 }
 
 impl Fixture {
@@ -70,7 +74,7 @@ impl Fixture {
             fronts,
             proxies,
             user,
-            _world: world,
+            world,
         }
     }
 
@@ -114,6 +118,13 @@ impl Fixture {
 
     /// What the oracle signs of a transaction's only deposit, once it has seen the newest block.
     async fn signed(&self, transaction: &Signature) -> Value {
+        let mut messages = self.all_signed(transaction).await;
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        messages.remove(0)
+    }
+
+    /// The same of all its deposits.
+    async fn all_signed(&self, transaction: &Signature) -> Vec<Value> {
         let mut answer = self.ask(transaction).await;
         for _ in 0..PATIENCE {
             if answer.status == 200 && answer.json()["messages"] != json!([]) {
@@ -124,9 +135,7 @@ impl Fixture {
         }
         assert_eq!(answer.status, 200, "{}", answer.body);
         assert_eq!(answer.signed_by().len(), 1, "{}", answer.body);
-        let messages = answer.json()["messages"].clone();
-        assert_eq!(messages.as_array().unwrap().len(), 1, "{}", answer.body);
-        messages[0].clone()
+        answer.json()["messages"].as_array().unwrap().clone()
     }
 
     /// No signature is given for it: the refusal's code, or none where the transaction is unknown.

@@ -53,9 +53,10 @@ async fn story_goes_from_quotes_to_settlement() {
     let status = tokio::time::timeout(PATIENCE, reading).await.unwrap();
     assert!(status.success(), "{}", complaint(&mut child).await);
     let count = |what: &str| told.iter().filter(|line| line.contains(what)).count();
-    // By hand: asked, shown and submitted by the story; four more for each chain of another family.
-    assert_eq!(count("hub accepts 2 of 3"), 6 + 4 * 2);
-    assert_eq!(count("oracle signs"), 3 * (6 + 4 * 2));
+    // By hand: asked, shown and submitted by the story; six more for each chain of another family.
+    assert_eq!(count("hub accepts 2 of 3"), 6 + 6 * 2);
+    assert_eq!(count("oracle signs"), 3 * (6 + 6 * 2));
+    assert_eq!(count("allocator records it"), 1 + 2);
     assert_eq!(count("hub rejects"), 4);
     // Requests: by the daemon, found on the hub by the key of what the oracles sign.
     assert_eq!(count("hub takes the deposit"), 3);
@@ -63,7 +64,7 @@ async fn story_goes_from_quotes_to_settlement() {
     assert_eq!(count("hub takes the refund"), 1);
     assert_eq!(count("user sends approve"), 1);
     let last = &told[told.len() - 4..];
-    let held = ["0.02 BTC", "0.002 SOL", "0.65 ETH", "425 USD"];
+    let held = ["0.01 BTC", "0.001 SOL", "0.65 ETH", "425 USD"];
     for (line, held) in last.iter().zip(held) {
         assert!(line.ends_with(&format!("{held} = {held}")), "{last:?}");
     }
