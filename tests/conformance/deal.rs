@@ -69,6 +69,16 @@ impl Deal {
         }
     }
 
+    /// The same order with another key's signature.
+    pub fn signed_by_another(&self) -> Self {
+        let stranger = PrivateKeySigner::from_bytes(&B256::repeat_byte(0x43)).unwrap();
+        let signature = stranger.sign_message_sync(self.id.as_slice()).unwrap();
+        Self {
+            signature: alloy::hex::encode_prefixed(signature.as_bytes()),
+            ..self.clone()
+        }
+    }
+
     /// Its output and its refund in this currency.
     pub fn in_currency(script: &'static dyn Script, salt: u64, currency: &str) -> Self {
         Self::with(script, salt, |order| {

@@ -2,7 +2,7 @@
 //! is of no family.
 
 use alloy::primitives::{B256, U256};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use vm::Family;
 
 use crate::ledger::{Ledger, Tx};
@@ -102,6 +102,16 @@ pub enum DepositKind {
     Tables,
     /// A block without a time.
     NoTime,
+    /// A currency that calls its maker's contract or program as it moves.
+    Calling,
+    /// A currency that hides how much moves.
+    Hidden,
+    /// The depository's account is closed in the same transaction.
+    ClosedVault,
+    /// The payer's account is closed in the same transaction.
+    ClosedPayer,
+    /// Thousands of events that are about nothing here, or as many as there is room for.
+    Crowded,
 }
 
 /// One deposit of a kind.
@@ -176,6 +186,32 @@ pub struct Paying<'a> {
     pub orders: [B256; 2],
 }
 
+/// A withdrawal of `amount` from the depository.
+#[derive(Clone, Copy, Debug)]
+pub struct Withdrawing<'a> {
+    pub to: &'a str,
+    pub currency: &'a str,
+    pub amount: u64,
+    /// Tells apart withdrawals that are otherwise equal.
+    pub number: u64,
+    /// Unix seconds: it is not executed later, where withdrawals expire.
+    pub until: u64,
+}
+
+/// What executes a withdrawal, or looks so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutionKind {
+    /// By the depository.
+    Good,
+    /// By the depository, in another transaction.
+    Again,
+    Failed,
+    /// Another than the depository says so.
+    LookAlike,
+    /// Spends what the withdrawal would have paid: it can never be executed.
+    Spent,
+}
+
 /// A family's column.
 pub trait Script: Sync {
     /// The column's name.
@@ -215,8 +251,16 @@ pub trait Script: Sync {
     /// What a node that has `ledger` answers.
     fn answer(&self, ledger: &Ledger, method: &str, params: &Value) -> Answer;
 
-    /// The name of a field that is read of every transaction, and whose value is a text.
-    fn once(&self) -> &'static str;
+    /// What the index of a node that has `ledger` shows at a path; `None` where there is no such path, or no index.
+    fn page(&self, _ledger: &Ledger, _path: &str) -> Option<String> {
+        None
+    }
+
+    /// Has the chain's entry name an index at this URL.
+    fn indexed(&self, entry: &mut Value, url: &str) -> Offered<()>;
+
+    /// The names of fields one of which is read of every transaction, and whose value is a text.
+    fn once(&self) -> &'static [&'static str];
 
     fn twist(&self, twist: Twist, tx: &Tx) -> Offered<Tx>;
 
@@ -235,4 +279,27 @@ pub trait Script: Sync {
 
     /// A transaction that cannot be in a block beside `tx`: both spend the same.
     fn rival(&self, tx: &Tx) -> Offered<Tx>;
+    /// The family's encoding of a withdrawal, which the allocator may record.
+    fn withdrawal(&self, asked: &Withdrawing<'_>) -> Vec<u8>;
+
+    /// Withdrawals whose execution would not prove the payment, or that move more.
+    fn unsound_withdrawals(&self, asked: &Withdrawing<'_>)
+    -> Offered<Vec<(&'static str, Vec<u8>)>>;
+
+    /// The same withdrawal of another depository.
+    fn foreign_withdrawal(&self, asked: &Withdrawing<'_>) -> Offered<Vec<u8>>;
+
+    /// What the allocator is told besides, by family name.
+    fn additional(&self) -> Option<Map<String, Value>> {
+        None
+    }
+
+    /// Whether withdrawals expire.
+    fn expires(&self) -> Offered<()>;
+
+    /// Whether a transaction names the withdrawal that it executes.
+    fn names_withdrawals(&self) -> Offered<()>;
+
+    /// A transaction about an encoded withdrawal.
+    fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx>;
 }

@@ -82,9 +82,14 @@ impl Ledger {
         self.blocks.iter().find(|block| block.number == number)
     }
 
+    /// The blocks, lowest first.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter()
+    }
+
     /// The numbers of the blocks, lowest first.
     pub fn numbers(&self) -> impl Iterator<Item = u64> {
-        self.blocks.iter().map(|block| block.number)
+        self.blocks().map(|block| block.number)
     }
 
     pub fn by_hash(&self, hash: &B256) -> Option<&Block> {
@@ -199,6 +204,13 @@ impl Ledger {
         let block = self.block_of(&tx.id);
         let known = block.txs.iter_mut().find(|known| known.id == tx.id);
         *known.unwrap() = tx;
+    }
+
+    /// Gives a block other transactions under the hash that it has.
+    pub fn rewrite(&mut self, number: u64, txs: Vec<Tx>) {
+        let mut blocks = self.blocks.iter_mut();
+        let block = blocks.find(|block| block.number == number);
+        block.unwrap().txs = txs;
     }
 
     /// The node knows nothing of the transaction.

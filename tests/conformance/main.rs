@@ -22,9 +22,13 @@ mod family;
 mod ledger;
 mod matrix;
 mod node;
+#[path = "../../vm/tests/families/server.rs"]
+mod server;
 mod solana;
 mod table;
+mod tls;
 mod verdict;
+mod withdrawal;
 mod world;
 
 use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Mutex, time::Instant};

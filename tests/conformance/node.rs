@@ -1,10 +1,11 @@
-//! A node of any family in this process: JSON-RPC over HTTP from a [`Ledger`], honestly or not.
+//! A node of any family in this process: JSON-RPC over HTTP from a [`Ledger`], honestly or not. It is the family's
+//! index, too, for whoever asks with GET.
 
 use std::{
     convert::Infallible,
     io::Read,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
 };
@@ -12,15 +13,20 @@ use std::{
 use futures::StreamExt;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use hyper::{
-    Request, Response,
+    Method, Request, Response,
     body::{Bytes, Frame, Incoming},
-    service::service_fn,
 };
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::{family::Script, ledger::Ledger};
+use crate::{
+    family::Script,
+    ledger::Ledger,
+    server::{Server, serve},
+    tls::{Front, Tls},
+};
+
+/// What the paths of a node's index begin with.
+const INDEX: &str = "/index/";
 
 /// How a node answers, whatever it is asked.
 #[derive(Clone, Debug)]
@@ -57,20 +63,14 @@ struct State {
 /// Ends when dropped.
 pub struct Node {
     state: Arc<State>,
-    port: u16,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    server: Server,
+    /// Where the node is asked: over TLS or not.
+    scheme: &'static str,
+    front: Option<Front>,
 }
 
 impl Node {
     pub async fn start(script: &'static dyn Script, ledger: Ledger) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State {
             script,
             ledger: Mutex::new(ledger),
@@ -79,25 +79,35 @@ impl Node {
             calls: AtomicUsize::new(0),
         });
         let shared = state.clone();
-        let task = tokio::spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let state = shared.clone();
-                connections.spawn(async move {
-                    let service = service_fn(move |request| answer(state.clone(), request));
-                    let _ended = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
-                });
-            }
-        });
-        Self { state, port, task }
+        let server = serve(move |request| answer(shared.clone(), request)).await;
+        Self {
+            state,
+            server,
+            scheme: "http",
+            front: None,
+        }
+    }
+
+    /// From now on the node is asked over TLS.
+    pub async fn secure(&mut self, tls: Tls) {
+        self.scheme = "https";
+        self.front = Front::start(self.server.port, tls).await;
+    }
+
+    /// Where the node is.
+    pub fn url(&self) -> String {
+        let port = self.front.as_ref().map_or(self.server.port, |it| it.port);
+        format!("{}://127.0.0.1:{port}/", self.scheme)
     }
 
     /// Host and port.
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.server.port)
+    }
+
+    /// Where its index is.
+    pub fn index_url(&self) -> String {
+        format!("http://{}{}", self.address(), INDEX.trim_end_matches('/'))
     }
 
     pub fn behave(&self, manner: Manner) {
@@ -120,23 +130,39 @@ impl Node {
     }
 }
 
+/// What a node is asked: a call or several, or a path of its index.
+enum Question {
+    Calls(Value),
+    Path(String),
+}
+
 impl State {
-    /// The text of the answer to a call, or to several.
-    fn reply(&self, question: &Value) -> Vec<u8> {
+    /// The text of the answer; `None` where the index has no such path.
+    fn reply(&self, question: &Question) -> Option<Vec<u8>> {
         let answer = match question {
-            Value::Array(all) => all.iter().map(|one| self.one(one)).collect(),
-            one => self.one(one),
+            Question::Path(path) => {
+                let ledger = self.called();
+                return self.script.page(&ledger, path).map(String::into_bytes);
+            }
+            Question::Calls(Value::Array(all)) => all.iter().map(|one| self.one(one)).collect(),
+            Question::Calls(one) => self.one(one),
         };
-        serde_json::to_vec(&answer).unwrap()
+        Some(serde_json::to_vec(&answer).unwrap())
     }
 
-    fn one(&self, question: &Value) -> Value {
+    /// The ledger for one more call.
+    fn called(&self) -> MutexGuard<'_, Ledger> {
         let number = self.calls.fetch_add(1, SeqCst);
         let mut later = self.later.lock().unwrap();
         let mut ledger = self.ledger.lock().unwrap();
         if let Some((_, other)) = later.take_if(|(after, _)| number >= *after) {
             *ledger = other;
         }
+        ledger
+    }
+
+    fn one(&self, question: &Value) -> Value {
+        let ledger = self.called();
         let method = question["method"].as_str().unwrap_or_default();
         let answer = self.script.answer(&ledger, method, &question["params"]);
         let id = &question["id"];
@@ -156,19 +182,27 @@ fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed()
 }
 
-/// `None` closes the connection.
+/// An error closes the connection.
 async fn answer(
     state: Arc<State>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, std::io::Error> {
     let manner = state.manner.lock().unwrap().clone();
+    let path = request.uri().path().strip_prefix(INDEX).map(str::to_owned);
+    let path = path.filter(|_| request.method() == Method::GET);
     let body = request.into_body().collect().await;
     let body = body.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
-    let question: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let question = match path {
+        Some(path) => Question::Path(path),
+        None => Question::Calls(serde_json::from_slice(&body).unwrap_or_default()),
+    };
     let response = Response::builder().header("content-type", "application/json");
-    let honest = || state.reply(&question);
+    let honest = || state.reply(&question).unwrap_or_default();
     let (response, body) = match manner {
-        Manner::Plain => (response, full(honest())),
+        Manner::Plain => match state.reply(&question) {
+            Some(text) => (response, full(text)),
+            None => (response.status(404), full("")),
+        },
         Manner::Status(status, delay) => {
             let response = response.status(status);
             let response = match delay {
@@ -189,7 +223,8 @@ async fn answer(
         }
         Manner::Doubled => {
             let text = String::from_utf8(honest()).unwrap();
-            (response, full(doubled(&text, state.script.once())))
+            let twice = doubled(&text, state.script.once());
+            (response, full(twice))
         }
         Manner::Drip => {
             let first = futures::stream::iter([Ok(Frame::data(Bytes::from_static(b"{")))]);
@@ -222,13 +257,14 @@ fn compressed(honest: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// The text with the first member called `key` twice: its value has to be a text.
-fn doubled(text: &str, key: &str) -> String {
-    let name = format!("\"{key}\":\"");
-    let Some(begin) = text.find(&name) else {
+/// The text, in which the first of these members that it has stands twice: its value has to be a text.
+fn doubled(text: &str, keys: &[&str]) -> String {
+    let mut names = keys.iter().map(|key| format!("\"{key}\":\""));
+    let found = names.find_map(|name| Some((text.find(&name)?, name.len())));
+    let Some((begin, length)) = found else {
         return text.to_owned();
     };
-    let end = begin + name.len() + text[begin + name.len()..].find('"').unwrap() + 1;
+    let end = begin + length + text[begin + length..].find('"').unwrap() + 1;
     let member = &text[begin..end];
     format!("{}{member},{}", &text[..begin], &text[begin..])
 }
@@ -236,8 +272,8 @@ fn doubled(text: &str, key: &str) -> String {
 #[test]
 fn a_field_stands_twice() {
     assert_eq!(
-        doubled(r#"{"a":1,"b":"x","c":2}"#, "b"),
+        doubled(r#"{"a":1,"b":"x","c":2}"#, &["d", "b"]),
         r#"{"a":1,"b":"x","b":"x","c":2}"#
     );
-    assert_eq!(doubled(r#"{"a":1}"#, "b"), r#"{"a":1}"#);
+    assert_eq!(doubled(r#"{"a":1}"#, &["b"]), r#"{"a":1}"#);
 }

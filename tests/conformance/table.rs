@@ -7,9 +7,9 @@ use crate::{
     cells::{
         Played, chain,
         deposits::{self, Rule},
-        lies, loss, payments,
+        index, lies, loss, payments, withdrawals,
     },
-    family::{DepositKind, PaymentKind, Script, Twist},
+    family::{DepositKind, ExecutionKind, PaymentKind, Script, Twist},
     node::Manner,
 };
 
@@ -70,6 +70,17 @@ pub const ROWS: &[Row] = rows![
         "come and go", "two are enough, one is not" => |s| loss::flapping(s);
         "a name that leads elsewhere later", "no vote" => |s| loss::renamed(s);
     }
+    "An index is a provider" {
+        "alone", "signed as by nodes, or 503" => |s| index::alone(s);
+        "it and a node", "both have to agree" => |s| index::pair(s);
+        "it or a node beside it lies", "outvoted, set aside" => |s| index::lies(s);
+        "another block, no deposit, another chain", "outvoted" => |s| index::elsewhere(s);
+        "a tip that is late", "no vote is lost" => |s| index::late(s);
+        "it is lost, in any way", "two nodes are enough, one is not" => |s| index::silent(s);
+        "answers that are none", "no vote" => |s| index::unreadable(s);
+        "it names what ended a withdrawal", "signed without the caller's word" => |s| withdrawals::told_by_index(s);
+        "it names what no node has", "503, signed as nodes show it" => |s| withdrawals::misled_by_index(s);
+    }
     "The chain" {
         "the last block of finality", "refused before, signed with it" => |s| chain::last_block(s);
         "no block comes", "refused until one does" => |s| chain::still(s);
@@ -99,6 +110,8 @@ pub const ROWS: &[Row] = rows![
         "every kind of payer", "minted exactly" => |s| deposits::read(s, DepositKind::Payers, Rule::Exact);
         "through somebody's contract", "minted exactly" => |s| deposits::read(s, DepositKind::InnerCall, Rule::Exact);
         "more behind the id", "minted exactly" => |s| deposits::read(s, DepositKind::LongText, Rule::Exact);
+        "among thousands of events", "minted exactly" => |s| deposits::read(s, DepositKind::Crowded, Rule::Exact);
+        "the payer's account closed", "minted exactly" => |s| deposits::read(s, DepositKind::ClosedPayer, Rule::Exact);
         "accounts named by a table", "minted exactly" => |s| deposits::read(s, DepositKind::Tables, Rule::Exact);
         "no id, or zero", "no order's" => |s| deposits::read(s, DepositKind::NoId, Rule::NoOrder);
         "text that is no id", "no order's" => |s| deposits::read(s, DepositKind::NotAnId, Rule::NoOrder);
@@ -107,12 +120,15 @@ pub const ROWS: &[Row] = rows![
         "two ids", "no order's" => |s| deposits::read(s, DepositKind::TwoIds, Rule::NoOrder);
         "two depositors", "no order's" => |s| deposits::read(s, DepositKind::TwoDepositors, Rule::NoOrder);
         "a fee on the way", "what arrived, no more" => |s| deposits::read(s, DepositKind::FeeOnTransfer, Rule::FirstOrder);
+        "a currency that calls its maker", "what arrived, no more" => |s| deposits::read(s, DepositKind::Calling, Rule::FirstOrder);
         "a worthless currency", "as that currency" => |s| deposits::read(s, DepositKind::Worthless, Rule::FirstOrder);
         "a block without a time", "a time from elsewhere, or not signed" => |s| deposits::read(s, DepositKind::NoTime, Rule::FirstOrder);
         "two depositories", "not the second's" => |s| deposits::read(s, DepositKind::TwoDepositories, Rule::FirstOrder);
         "another emitter", "not signed" => |s| deposits::read(s, DepositKind::LookAlike, Rule::Unsigned);
         "said, and nothing moved", "not signed" => |s| deposits::read(s, DepositKind::EventAlone, Rule::Unsigned);
         "moved to somebody's own account", "not signed" => |s| deposits::read(s, DepositKind::OwnVault, Rule::Unsigned);
+        "amounts that are hidden", "not signed" => |s| deposits::read(s, DepositKind::Hidden, Rule::Unsigned);
+        "the depository's account closed", "not signed" => |s| deposits::read(s, DepositKind::ClosedVault, Rule::Unsigned);
         "failed", "not signed" => |s| deposits::read(s, DepositKind::Failed, Rule::Unsigned);
         "of nothing", "not signed" => |s| deposits::read(s, DepositKind::Nothing, Rule::Unsigned);
         "the depository pays itself", "not signed" => |s| deposits::read(s, DepositKind::FromDepository, Rule::Unsigned);
@@ -139,6 +155,8 @@ pub const ROWS: &[Row] = rows![
         "one payment for two deposits", "one is signed" => |s| payments::twice(s);
         "the same claim again", "the same signature" => |s| payments::repeated(s);
         "the deposit as its own fill", "refused" => |s| payments::own_deposit(s);
+        "the deposit as its own refund", "refused" => |s| payments::own_refund(s);
+        "signed by another than its solver", "refused" => |s| payments::unsigned(s);
         "another order's deposit", "refused" => |s| payments::other_deposit(s);
         "a deposit of one unit", "refused without the solver's word" => |s| payments::dust(s);
         "a deposit that is not final", "refused until it is" => |s| payments::early_deposit(s);
@@ -148,5 +166,34 @@ pub const ROWS: &[Row] = rows![
         "fill and refund both claimed", "the first is signed" => |s| payments::both(s);
         "a refund short by one unit", "refused" => |s| payments::partial(s);
         "a refund of a stranger's", "refused without the solver's word" => |s| payments::by_stranger(s);
+    }
+    "Withdrawals" {
+        "executed", "burned exactly" => |s| withdrawals::executed(s);
+        "executed, and asked for long after", "burned exactly" => |s| withdrawals::late(s);
+        "executed twice", "burned once" => |s| withdrawals::twice(s);
+        "not executed yet", "pending" => |s| withdrawals::pending(s);
+        "in a block that is not final", "pending until it is" => |s| withdrawals::early(s);
+        "failed", "pending" => |s| withdrawals::unproven(s, ExecutionKind::Failed);
+        "another than the depository says so", "pending" => |s| withdrawals::unproven(s, ExecutionKind::LookAlike);
+        "it can be executed no more", "returned exactly" => |s| withdrawals::expired(s);
+        "in its last second, and one later", "pending, then returned" => |s| withdrawals::last_second(s);
+        "both ends shown, in any order", "the first is signed" => |s| withdrawals::both(s);
+        "a reorg before signing", "pending again" => |s| withdrawals::dropped(s);
+        "a reorg after signing", "halted durably, no other chain" => |s| withdrawals::undone(s);
+        "a reorg between any two calls", "halted if it was signed" => |s| withdrawals::during(s);
+        "one provider says that it is executed", "outvoted, set aside" => |s| withdrawals::lied(s, false);
+        "one provider says that it is not", "outvoted, set aside" => |s| withdrawals::lied(s, true);
+        "providers are down", "two are enough, one is not" => |s| withdrawals::lost(s);
+        "to another recipient than asked", "refused" => |s| withdrawals::other_recipient(s);
+        "in another currency than asked", "refused" => |s| withdrawals::other_currency(s);
+        "of another amount than recorded", "pending" => |s| withdrawals::other_amount(s);
+        "not recorded, or recorded otherwise", "pending, refused" => |s| withdrawals::unrecorded(s);
+        "of nothing", "refused" => |s| withdrawals::of_nothing(s);
+        "its execution proves no payment", "refused" => |s| withdrawals::unsound(s);
+        "bytes that are none", "refused" => |s| withdrawals::no_bytes(s);
+        "out of another depository", "not signed" => |s| withdrawals::foreign(s);
+        "asked for on another chain", "refused" => |s| withdrawals::other_chain(s);
+        "a transaction that executes nothing", "refused" => |s| withdrawals::named(s);
+        "another's transaction, or one that failed", "refused" => |s| withdrawals::named_other(s);
     }
 ];

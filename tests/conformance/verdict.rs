@@ -2,10 +2,10 @@
 
 use alloy::primitives::{B256, Bytes};
 use intentd::{
-    attest::service::{Attested, Attestor, DepositAnswer, Error, OutcomeAnswer},
+    attest::service::{Attested, Attestor, DepositAnswer, Error, OutcomeAnswer, WithdrawalAnswer},
     http::ApiError,
 };
-use vm::protocol::message::TypedMessage;
+use vm::{WithdrawalStatus, protocol::message::TypedMessage};
 
 use crate::{
     cells::{Played, Stop, ensure},
@@ -67,6 +67,19 @@ impl Verdict {
         }
     }
 
+    /// Nothing is signed of a withdrawal that is pending, and of that only.
+    pub fn withdrawal(oracle: &Attestor, answer: Result<WithdrawalAnswer, Error>) -> Self {
+        match answer {
+            Err(error) => error.into(),
+            Ok(answer) => {
+                let pending = answer.status == WithdrawalStatus::Pending;
+                assert_eq!(answer.attested.is_none(), pending, "{answer:?}");
+                let attested = answer.attested;
+                attested.map_or(Self::Nothing, |it| Self::attested(oracle, it, Vec::new()))
+            }
+        }
+    }
+
     /// The signature has to be the oracle's own over exactly this execution.
     fn attested(oracle: &Attestor, attested: Attested, ids: Vec<B256>) -> Self {
         let digest = attested.execution.digest(&oracle.hub.settings.domain);
@@ -113,6 +126,12 @@ impl Verdict {
     pub fn is(self, signed: &Signed) -> Played {
         let found = self.signed()?;
         ensure(found == *signed, || format!("{found:?} is not {signed:?}"))
+    }
+
+    /// Nothing is signed, or not yet.
+    pub fn is_pending(&self) -> Played {
+        let pending = *self == Self::Nothing || self.is_passing();
+        ensure(pending, || format!("{self:?} is not pending"))
     }
 
     /// Refused with one of these codes.

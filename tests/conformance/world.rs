@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
+use alloy::{primitives::keccak256, sol_types::SolValue};
 use intentd::{
     attest::{
         backing::Tolerance,
@@ -27,7 +28,10 @@ use intentd::{
 use serde_json::json;
 use tempfile::TempDir;
 use vm::{
-    Chain, ChainEntry, ChainId, ChainReader, ChainSpec, Endpoint, Transaction, quorum::Quorum,
+    Address, B256, Block as Read, Bytes, Chain, ChainEntry, ChainId, ChainReader, ChainSpec,
+    Endpoint, Transaction,
+    quorum::Quorum,
+    testing::{Answer, Answers, Script as Scripted, said},
 };
 
 use crate::{
@@ -35,6 +39,7 @@ use crate::{
     family::{Offered, Script},
     ledger::{Block, Ledger, Tx},
     node::{Manner, Node},
+    tls::{self, Tls},
     verdict::Verdict,
 };
 
@@ -44,6 +49,8 @@ const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b7
 pub const HOME: &str = "home";
 pub const AWAY: &str = "away";
 pub const SOLVER: &str = "solver";
+/// The chain of the allocator.
+const ALLOCATOR: &str = "allocator";
 /// Blocks below the first transaction.
 const PAST: u64 = 120;
 /// What the oracle's clock says.
@@ -51,15 +58,44 @@ const NOW: u64 = 1_800_000_000;
 /// How long something may take that is not there at once: readers keep a head for seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Who is asked about the chain that the cells are about. An index is the last of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Seats {
+    /// Three nodes, of which two have to agree.
+    Nodes,
+    /// An index alone.
+    Index,
+    /// A node and an index, which have to agree.
+    Pair,
+    /// Two nodes and an index, of which two have to agree.
+    Beside,
+}
+
+impl Seats {
+    const fn count(self) -> usize {
+        match self {
+            Self::Nodes | Self::Beside => 3,
+            Self::Pair => 2,
+            Self::Index => 1,
+        }
+    }
+
+    fn has_index(self) -> bool {
+        self != Self::Nodes
+    }
+}
+
 /// What a world is started with.
 #[derive(Clone, Copy)]
 pub struct Setup {
+    pub seats: Seats,
     /// How long a node may take.
     pub timeout: Duration,
     /// Whether the chains' own word for final counts.
     pub tagged: bool,
-    /// So many nodes of the chain are asked over TLS, which none of them speaks.
+    /// So many nodes of the chain are asked over TLS, where they have this.
     pub secured: usize,
+    pub tls: Tls,
     /// Whether the journal is on a disk.
     pub durable: bool,
 }
@@ -67,9 +103,11 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
+            seats: Seats::Nodes,
             timeout: Duration::from_secs(10),
             tagged: false,
             secured: 0,
+            tls: Tls::Absent,
             durable: false,
         }
     }
@@ -78,11 +116,54 @@ impl Default for Setup {
 /// A node's timeout where a cell waits for it.
 pub const SHORT: Duration = Duration::from_secs(1);
 
-/// One chain with its three nodes.
+/// One chain with its nodes.
 pub struct Side {
     pub nodes: Vec<Node>,
-    spec: Arc<ChainSpec>,
+    pub spec: Arc<ChainSpec>,
     pub quorum: Arc<Quorum>,
+    setup: Setup,
+}
+
+/// What the allocator answers to a call.
+#[derive(Default)]
+pub struct Records(Mutex<HashMap<Bytes, Bytes>>);
+
+impl Records {
+    /// Has the allocator record a withdrawal under this id.
+    pub fn record(&self, id: B256, withdrawal: &[u8]) {
+        let call = [&keccak256("payloads(bytes32)")[..4], id.as_slice()].concat();
+        let withdrawal = Bytes::copy_from_slice(withdrawal);
+        self.0.lock().unwrap().insert(call.into(), withdrawal);
+    }
+
+    fn found(&self, call: &Bytes) -> Bytes {
+        let records = self.0.lock().unwrap();
+        let found = records.get(call).cloned().unwrap_or_default();
+        found.abi_encode().into()
+    }
+}
+
+/// The allocator's contract: it has state, and its chain is always well.
+type Allocator = Arc<Scripted<Records>>;
+
+fn allocator() -> Allocator {
+    fn view<'a>(
+        own: &'a Scripted<Records>,
+        _: &'a Address,
+        call: &'a Bytes,
+        _: &'a Read,
+    ) -> Answer<'a, Bytes> {
+        said(Ok(own.found(call)))
+    }
+    let chain = Scripted::at(1_000);
+    chain.set_settled(Some(990));
+    chain.answering(
+        Records::default(),
+        Answers {
+            view: Some(view),
+            ..Answers::default()
+        },
+    )
 }
 
 pub struct World {
@@ -90,7 +171,7 @@ pub struct World {
     pub home: Side,
     pub away: Side,
     pub oracle: Attestor,
-    setup: Setup,
+    pub allocator: Allocator,
     stores: Stores,
 }
 
@@ -130,18 +211,19 @@ impl World {
     pub async fn with(script: &'static dyn Script, setup: Setup) -> Result<Self, Stop> {
         let home = Side::start(script, (HOME, 1), setup).await?;
         let plain = Setup {
+            seats: Seats::Nodes,
             secured: 0,
             ..setup
         };
         let away = Side::start(script, (AWAY, 2), plain).await?;
         let directory = setup.durable.then(|| TempDir::new().unwrap());
-        let stores = Stores::open(directory);
+        let (stores, allocator) = (Stores::open(directory), allocator());
         Ok(Self {
-            oracle: oracle([&home, &away], &stores),
+            oracle: oracle([&home, &away], &stores, &allocator),
             script,
             home,
             away,
-            setup,
+            allocator,
             stores,
         })
     }
@@ -153,7 +235,7 @@ impl World {
             mut home,
             mut away,
             oracle: ended,
-            setup,
+            allocator,
             stores,
         } = self;
         drop(ended);
@@ -167,14 +249,14 @@ impl World {
             }
         };
         for side in [&mut home, &mut away] {
-            side.quorum = opened(&side.spec, &side.nodes, setup);
+            side.quorum = opened(&side.spec, &side.nodes, side.setup);
         }
         Ok(Self {
-            oracle: oracle([&home, &away], &stores),
+            oracle: oracle([&home, &away], &stores, &allocator),
             script,
             home,
             away,
-            setup,
+            allocator,
             stores,
         })
     }
@@ -256,22 +338,30 @@ impl Side {
         (id, identity): (&str, u8),
         setup: Setup,
     ) -> Result<Self, Stop> {
+        let ledger = Ledger::new(identity, script.pace(), PAST);
+        let mut nodes = Vec::new();
+        for at in 0..setup.seats.count() {
+            let mut node = Node::start(script, ledger.clone()).await;
+            if at < setup.secured {
+                node.secure(setup.tls).await;
+            }
+            nodes.push(node);
+        }
         let mut entry = script.entry(id, identity);
         entry["additionalData"]["watchBlocks"] = json!(80);
         if setup.tagged {
             script.tag(&mut entry)?;
         }
+        if let Some(index) = nodes.last().filter(|_| setup.seats.has_index()) {
+            script.indexed(&mut entry, &index.index_url())?;
+        }
         let entry: ChainEntry = serde_json::from_value(entry).unwrap();
         let spec = entry.spec(script.family(), false).unwrap();
-        let ledger = Ledger::new(identity, script.pace(), PAST);
-        let mut nodes = Vec::new();
-        for _ in 0..3 {
-            nodes.push(Node::start(script, ledger.clone()).await);
-        }
         Ok(Self {
             quorum: opened(&spec, &nodes, setup),
             spec,
             nodes,
+            setup,
         })
     }
 
@@ -366,7 +456,8 @@ pub async fn settled(ask: impl AsyncFn() -> Verdict) -> Verdict {
     asked(ask, Verdict::is_doubt).await
 }
 
-async fn asked(ask: impl AsyncFn() -> Verdict, again: impl Fn(&Verdict) -> bool) -> Verdict {
+/// Asks again while `again` says so, within a limit.
+pub async fn asked(ask: impl AsyncFn() -> Verdict, again: impl Fn(&Verdict) -> bool) -> Verdict {
     let begun = Instant::now();
     loop {
         let verdict = ask().await;
@@ -377,6 +468,11 @@ async fn asked(ask: impl AsyncFn() -> Verdict, again: impl Fn(&Verdict) -> bool)
     }
 }
 
+/// Asks again while nothing is signed yet.
+pub async fn ended(ask: impl AsyncFn() -> Verdict) -> Verdict {
+    asked(ask, |verdict| verdict.is_pending().is_ok()).await
+}
+
 pub async fn pause() {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
@@ -385,14 +481,17 @@ fn opened(spec: &Arc<ChainSpec>, nodes: &[Node], setup: Setup) -> Arc<Quorum> {
     static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
     let client = CLIENT.get_or_init(|| {
         let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        Endpoint::client().unwrap()
+        vm::http::client_trusting(tls::authority()).unwrap()
     });
     let open = spec.family.open.unwrap();
     let providers = nodes.iter().enumerate().map(|(at, node)| {
-        let scheme = if at < setup.secured { "https" } else { "http" };
+        let url = match setup.seats.has_index() && at + 1 == nodes.len() {
+            true => node.index_url(),
+            false => node.url(),
+        };
         let endpoint = Endpoint {
             position: at + 1,
-            url: format!("{scheme}://{}/", node.address()).parse().unwrap(),
+            url: url.parse().unwrap(),
             timeout: setup.timeout,
             longest: vm::protocol::limits::PROVIDER_ANSWER,
             allows: None,
@@ -400,16 +499,29 @@ fn opened(spec: &Arc<ChainSpec>, nodes: &[Node], setup: Setup) -> Arc<Quorum> {
         };
         open(spec, &endpoint).unwrap()
     });
-    Arc::new(Quorum::new(&spec.id, providers.collect(), 2).unwrap())
+    let required = nodes.len().min(2);
+    Arc::new(Quorum::new(&spec.id, providers.collect(), required).unwrap())
 }
 
-fn oracle(sides: [&Side; 2], stores: &Stores) -> Attestor {
+/// The allocator's chain, as the oracle has it.
+fn recorded(allocator: &Allocator) -> Chain {
+    let entry = json!({"id": ALLOCATOR, "vmType": "ethereum-vm", "hubChainId": "1"});
+    let entry: ChainEntry = serde_json::from_value(entry).unwrap();
+    let provider = allocator.provider(ALLOCATOR);
+    Chain {
+        spec: entry.spec(vm::SETTLEMENT, false).unwrap(),
+        reader: provider.reader,
+        state: provider.state,
+    }
+}
+
+fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor {
     let reachable = |side: &Side| Reachable {
         family: Some(side.spec.family),
         chain: Ok(Chain {
             spec: side.spec.clone(),
             reader: side.quorum.clone(),
-            state: None,
+            state: Some(side.quorum.clone()),
         }),
     };
     let solver = Reachable {
@@ -419,6 +531,7 @@ fn oracle(sides: [&Side; 2], stores: &Stores) -> Attestor {
     let hub = json!({
         "id": "hub", "evmChainId": "31337", "oracleVersion": "2",
         "oracleAddress": "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9",
+        "auroraAllocatorAddress": "0x7eda04920f22ba6a2b9f2573fd9a6f6f1946ff9f",
     });
     let settings = Settings::parse(hub.as_object().unwrap()).unwrap();
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
@@ -429,7 +542,8 @@ fn oracle(sides: [&Side; 2], stores: &Stores) -> Attestor {
             (AWAY.to_owned(), reachable(away)),
             (SOLVER.to_owned(), solver),
         ]),
-        hub: Hub::new(settings, Err("nobody reads it".into())),
+        hub: Hub::new(settings, Err("nobody reads it".into()))
+            .with_allocator(Ok(recorded(allocator))),
         journal: Arc::new(Journal::new(stores.journal.clone(), signer)),
         peers: nobody(),
         requests: Requests::new(stores.rest.clone()),

@@ -12,7 +12,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod bitcoin_fills;
 mod clients;
 mod conflicts;
 mod crash;

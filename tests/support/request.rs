@@ -1,15 +1,14 @@
 //! Requests that nobody quoted, and a deposit for each: events without chains.
 
+#[path = "deposit.rs"]
+mod deposit;
+
 use alloy::primitives::{B256, Bytes, U256};
-use intentd::request::{
-    Execution, Leg, Operation, Request, TradeType,
-    fact::{Deposit, Facts, Inclusion, Standing},
-};
+use intentd::request::{Execution, Leg, Operation, Request, TradeType, fact::Facts};
 use serde_json::Value;
 use vm::protocol::order::{Order, Output, VERSION};
 
-const USER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
-const NATIVE: &str = "0x0000000000000000000000000000000000000000";
+use self::deposit::{NATIVE, USER, deposit};
 
 /// Request `number` of the key of `label`.
 pub fn request(number: u64, label: &str) -> Request {
@@ -69,22 +68,5 @@ pub fn request(number: u64, label: &str) -> Request {
 /// Its deposit is final, which is an event.
 pub fn paid(facts: &mut Facts, number: u64) {
     let id = B256::left_padding_from(&number.to_be_bytes());
-    facts.deposits = vec![Deposit {
-        onchain_id: id,
-        network: "origin".into(),
-        transaction: id.to_string(),
-        depository: USER.into(),
-        depositor: USER.into(),
-        currency: NATIVE.into(),
-        amount: U256::from(5),
-        place: Inclusion {
-            number: 7,
-            hash: id,
-            time: 1_700_000_000,
-        },
-        standing: Standing::Final,
-        together: 1,
-        own: true,
-        named_by_other: false,
-    }];
+    facts.deposits = vec![deposit(id)];
 }

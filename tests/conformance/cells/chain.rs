@@ -15,7 +15,8 @@ use crate::{
 };
 
 const EARLY: &str = "TRANSACTION_NOT_FINALIZED";
-const HALTED: &str = "CHAIN_HALTED";
+/// Why nothing is signed about a chain until the operator says so.
+pub const HALTED: &str = "CHAIN_HALTED";
 
 /// A deposit is final exactly with its last block, and so is a fill.
 pub async fn last_block(script: &'static dyn Script) -> Played {
@@ -194,7 +195,7 @@ async fn is_signed_elsewhere(world: &World, order: &Deal, name: &str) -> Played 
 }
 
 /// Signing about the chain is halted, about no other, also after a restart; the operator's word ends it.
-async fn halted(it: Funded, older: &Tx) -> Played {
+pub async fn halted(it: Funded, older: &Tx) -> Played {
     let Funded { world, deal, .. } = it;
     within("after the reorg", is_stopped(&world, older).await)?;
     let played = is_signed_elsewhere(&world, &deal, "elsewhere").await;

@@ -9,6 +9,7 @@ use crate::{
     deal::Deal,
     family::Script,
     node::Manner,
+    tls::Tls,
     world::{SHORT, Setup, World},
 };
 
@@ -70,10 +71,9 @@ pub async fn flapping(script: &'static dyn Script) -> Played {
             node.behave(if is_up { Manner::Plain } else { DOWN });
         }
         let part = format!("round {round}, providers {mask:03b}");
-        let verdict = it.world.deposit(&tx.id).await;
         let played = match mask.count_ones() {
-            2 | 3 => verdict.signed().map(drop),
-            _ => verdict.is_refused(SHORT_OF_VOTES),
+            2 | 3 => it.world.deposit_in_time(&tx.id).await.signed().map(drop),
+            _ => it.world.deposit(&tx.id).await.is_refused(SHORT_OF_VOTES),
         };
         within(&part, played)?;
     }
@@ -109,27 +109,49 @@ pub async fn redirected(script: &'static dyn Script) -> Played {
     silent(script, &Manner::Redirect(to)).await
 }
 
-/// Providers that are asked over TLS and speak none.
+/// Providers that are asked over TLS, and speak none, or whose certificate has expired: as if they did not answer.
+/// A good certificate of the same authority is good enough.
 pub async fn insecure(script: &'static dyn Script) -> Played {
-    let honest = control(script).await?;
-    for secured in 0..=3 {
-        let setup = Setup {
-            secured,
-            ..Setup::default()
-        };
-        let world = World::with(script, setup).await?;
-        let deal = Deal::new(script, 1);
-        let tx = deposit(script, "deposit", deal.id)?;
-        world.home.put(&tx, script.depth() + 2);
-        let verdict = world.deposit(&tx.id).await;
-        match secured {
-            0 | 1 => verdict.is(&honest)?,
-            _ => verdict.is_refused(SHORT_OF_VOTES)?,
+    for secured in 1..=3 {
+        for tls in [Tls::Absent, Tls::Expired] {
+            let part = format!("{secured} with TLS {tls:?}");
+            within(&part, over(script, (secured, tls), secured < 2).await)?;
         }
-        let signed = world.statements().await.len();
-        ensure(signed == usize::from(secured < 2), || {
-            format!("{signed} statements")
-        })?;
     }
-    Ok(())
+    within("all are well", over(script, (3, Tls::Valid), true).await)
+}
+
+/// Whether a deposit is signed where so many providers are asked over TLS.
+async fn over(script: &'static dyn Script, (secured, tls): (usize, Tls), signed: bool) -> Played {
+    let honest = control(script).await?;
+    let setup = Setup {
+        secured,
+        tls,
+        ..Setup::default()
+    };
+    let world = World::with(script, setup).await?;
+    let tx = deposit(script, "deposit", Deal::new(script, 1).id)?;
+    world.home.put(&tx, script.depth() + 2);
+    let verdict = world.deposit(&tx.id).await;
+    match signed {
+        true => verdict.is(&honest)?,
+        false => verdict.is_refused(SHORT_OF_VOTES)?,
+    }
+    let statements = world.statements().await.len();
+    ensure(statements == usize::from(signed), || {
+        format!("{statements} statements")
+    })?;
+    // It is nobody's lie.
+    let disputes: u64 = world
+        .home
+        .quorum
+        .health()
+        .iter()
+        .map(|it| it.disputes)
+        .sum();
+    ensure(disputes == 0, || format!("{disputes} disputes"))?;
+    match tls {
+        Tls::Valid => Ok(()),
+        Tls::Absent | Tls::Expired => world.home.is_failing(0).await,
+    }
 }

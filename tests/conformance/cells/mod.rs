@@ -2,9 +2,11 @@
 
 pub mod chain;
 pub mod deposits;
+pub mod index;
 pub mod lies;
 pub mod loss;
 pub mod payments;
+pub mod withdrawals;
 
 use alloy::primitives::B256;
 

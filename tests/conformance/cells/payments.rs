@@ -337,6 +337,38 @@ pub async fn own_deposit(script: &'static dyn Script) -> Played {
     it.is_filled().await
 }
 
+/// The transaction that funds the order is claimed as its refund, with the solver's word and without.
+pub async fn own_refund(script: &'static dyn Script) -> Played {
+    let it = Case::start(script, Deal::new(script, 1)).await?;
+    for vouched in [false, true] {
+        let claim = (it.tx.as_str(), vouched);
+        let verdict = it.deal.refunded(&it.world, it.deposit(), claim).await;
+        // Some families name the order of a deposit where no payment names its own.
+        let codes = [
+            "TRANSACTION_FUNDS_ORDER",
+            "ORDER_NOT_REFERENCED",
+            SHORT_REFUND,
+        ];
+        verdict.is_refused_as(&codes)?;
+    }
+    it.is_open().await?;
+    it.is_filled().await
+}
+
+/// A stranger signs the order in its solver's place.
+pub async fn unsigned(script: &'static dyn Script) -> Played {
+    let it = Case::start(script, Deal::new(script, 1)).await?;
+    let fill = it.deal.fill(script, PaymentKind::Good)?;
+    it.put(&fill);
+    let claim = (fill.id.as_str(), false);
+    let forged = it.deal.signed_by_another();
+    let verdict = forged.filled(&it.world, it.deposit(), claim).await;
+    verdict.is_refused("ORDER_SIGNATURE_INVALID")?;
+    it.is_open().await?;
+    let verdict = it.deal.filled(&it.world, it.deposit(), claim).await;
+    it.deal.moved(&it.world, &it.tx, &verdict.signed()?, "fill")
+}
+
 /// The deposit of another order is claimed for this one.
 pub async fn other_deposit(script: &'static dyn Script) -> Played {
     let it = Case::start(script, Deal::new(script, 1)).await?;

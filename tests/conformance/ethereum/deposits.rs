@@ -10,17 +10,21 @@ use super::{
 use crate::family::{AMOUNT, Case, DepositKind, Expected, Minted, UNREADABLE, case};
 
 const ERC20_DEPOSIT: &str = "RelayErc20Deposit(address,address,uint256,bytes32)";
-const EXECUTED: &str = "RelayCallExecuted(bytes32,(address,bytes,uint256,bool))";
+pub const EXECUTED: &str = "RelayCallExecuted(bytes32,(address,bytes,uint256,bool))";
 /// One more deposit than an execution carries.
 const TOO_MANY: usize = vm::protocol::limits::ACTIONS + 1;
+/// Logs around a deposit.
+const CROWD: usize = 4_000;
+
 fn erc20(depositor: &str, token: &str, amount: u64, id: B256) -> Value {
     let words = [word(depositor), word(token), small(amount), digits(id)];
     log(DEPOSITORY, &[hash(ERC20_DEPOSIT)], &words)
 }
 
-fn executed(to: &str) -> Value {
+/// The depository has executed the call of the withdrawal `id`, which is to this account.
+pub fn executed(id: &str, to: &str) -> Value {
     let numbers = |all: &[u64]| all.iter().map(|n| small(*n)).collect::<Vec<_>>();
-    let mut words = vec![word("0x07")];
+    let mut words = vec![word(id)];
     words.extend(numbers(&[0x40]));
     words.push(word(to));
     words.extend(numbers(&[0x80, 0, 0, 0]));
@@ -28,7 +32,7 @@ fn executed(to: &str) -> Value {
 }
 
 /// By another contract than the depository.
-fn emitted_by(emitter: &str, mut log: Value) -> Value {
+pub fn emitted_by(emitter: &str, mut log: Value) -> Value {
     log["address"] = json!(emitter);
     log
 }
@@ -94,24 +98,38 @@ pub fn sound(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
         DepositKind::Several => several([id, second]),
         DepositKind::InnerCall => {
             let (_, expected) = one(U256::from(AMOUNT));
-            let outer = Outer {
-                from: STRANGER,
-                to: OTHER,
-                value: 0,
-                input: "1fad948c".into(),
-            };
-            let logs = [
-                transfer(WORTHLESS, OTHER, OTHER, 3),
-                native(USER, U256::from(AMOUNT), id),
-            ];
+            bundled(native(USER, U256::from(AMOUNT), id), &expected)
+        }
+        DepositKind::Crowded => {
+            let amount = U256::from(AMOUNT);
+            let mut logs = vec![transfer(WORTHLESS, OTHER, STRANGER, 1); CROWD];
+            logs.insert(CROWD / 2, native(USER, amount, id));
+            let (_, expected) = one(amount);
             vec![case(
-                "in a bundle of somebody else's",
-                body(&outer, &logs),
+                "among 4000 logs",
+                sent(&logs, deposit_native(id)),
                 expected,
             )]
         }
         _ => vec![exact("to the depository", U256::from(AMOUNT))],
     }
+}
+
+/// A deposit in a call of somebody's contract, or of the user's own account that has code.
+fn bundled(deposit: Value, expected: &Expected) -> Vec<Case> {
+    let outer = |from, to| Outer {
+        from,
+        to,
+        value: 0,
+        input: "1fad948c".into(),
+    };
+    let logs = [transfer(WORTHLESS, OTHER, OTHER, 3), deposit];
+    let within = |what, from, to| case(what, body(&outer(from, to), &logs), expected.clone());
+    vec![
+        within("in a bundle of somebody else's", STRANGER, OTHER),
+        within("among several calls of the user's", USER, OTHER),
+        within("by the user's account, which has code", STRANGER, USER),
+    ]
 }
 
 /// Deposits of a token, named by an event or by calldata, or by nobody.
@@ -219,6 +237,7 @@ pub fn doubtful(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
             let rest = mints([minted(USER, None, TOKEN, U256::from(AMOUNT - 5))]);
             vec![case("5 units less", plain(&logs), rest)]
         }
+        DepositKind::Calling => calling(id),
         DepositKind::Worthless => {
             let log = transfer(WORTHLESS, USER, DEPOSITORY, AMOUNT);
             let own = mints([minted(USER, None, WORTHLESS, U256::from(AMOUNT))]);
@@ -230,6 +249,25 @@ pub fn doubtful(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
             vec![case("151 deposits", plain(&logs), large)]
         }
     }
+}
+
+/// Deposits of a token that calls its maker's contract as it moves.
+fn calling(id: B256) -> Vec<Case> {
+    let pull = || transfer(TOKEN, USER, DEPOSITORY, AMOUNT);
+    let claimed = || erc20(USER, TOKEN, AMOUNT, id);
+    let beside = [pull(), transfer(OTHER, OTHER, OTHER, 1), claimed()];
+    let more = [pull(), transfer(WORTHLESS, OTHER, DEPOSITORY, 1), claimed()];
+    let users = |order| minted(USER, order, TOKEN, U256::from(AMOUNT));
+    // What the maker deposits behind the transfer hides which one the event is of.
+    let both = mints([users(None), minted(OTHER, None, WORTHLESS, U256::ONE)]);
+    vec![
+        case(
+            "which deposits nothing",
+            sent(&beside, String::new()),
+            mints([users(Some(id))]),
+        ),
+        case("which deposits, too", sent(&more, String::new()), both),
+    ]
 }
 
 /// What is no deposit.
@@ -283,7 +321,7 @@ pub fn unsound(kind: DepositKind, [id, _]: [B256; 2]) -> Vec<Case> {
             vec![by_log("to itself", itself, Expected::Nothing)]
         }
         DepositKind::SelfCall => {
-            let body = sent(&[good(), executed(DEPOSITORY)], String::new());
+            let body = sent(&[good(), executed("0x07", DEPOSITORY)], String::new());
             vec![case("an execution that calls it", body, UNREADABLE)]
         }
         DepositKind::ElsewhereNamed => vec![case(
@@ -304,6 +342,10 @@ fn odd_shapes(id: B256) -> Vec<Case> {
     let (user, amount, id) = (word(USER), small(AMOUNT), digits(id));
     let indexed = of_depository(&[topic(USER)], &[amount.clone(), id.clone()]);
     let short = of_depository(&[], &[user.clone(), amount.clone()]);
+    let more = of_depository(
+        &[topic("0x05")],
+        &[user.clone(), amount.clone(), id.clone()],
+    );
     let dirty = of_depository(&[], &["f".repeat(64), amount.clone(), id]);
     let of_token = |topics: &[String], words: &[String]| {
         let mut topics = topics.to_vec();
@@ -316,6 +358,7 @@ fn odd_shapes(id: B256) -> Vec<Case> {
     let long = of_token(&[from, to], &[amount.clone(), amount]);
     vec![
         by_log("an indexed field", indexed, UNREADABLE),
+        by_log("a topic more", more, UNREADABLE),
         by_log("a missing field", short, UNREADABLE),
         by_log("an account of 32 bytes", dirty, UNREADABLE),
         by_log("a token that is one of a kind", numbered, Expected::Nothing),

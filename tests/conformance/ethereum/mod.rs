@@ -1,6 +1,7 @@
 //! The column of `ethereum-vm`.
 
 mod deposits;
+mod withdrawals;
 
 use alloy::primitives::{Address as EvmAddress, B256, U256, keccak256};
 use serde_json::{Value, json};
@@ -9,7 +10,8 @@ use vm::Family;
 use crate::{
     deal,
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, Offered, Paying, PaymentKind, Script, Twist,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Offered, Paying, PaymentKind,
+        Script, Twist, Withdrawing,
     },
     ledger::{Block, Ledger, Tx},
 };
@@ -165,12 +167,19 @@ impl Script for Ethereum {
             "eth_getBlockByNumber" => at(ledger, id).map(header).unwrap_or_default(),
             "eth_getTransactionReceipt" => receipt(ledger, id),
             "eth_getTransactionByHash" => transaction(ledger, id),
+            "eth_call" => {
+                withdrawals::called(ledger, params).ok_or((-32000, "header not found"))?
+            }
             _ => return Err((-32601, "the method does not exist")),
         })
     }
 
-    fn once(&self) -> &'static str {
-        "status"
+    fn indexed(&self, _: &mut Value, _: &str) -> Offered<()> {
+        Err("the chain has no index that is a provider")
+    }
+
+    fn once(&self) -> &'static [&'static str] {
+        &["status"]
     }
 
     fn twist(&self, twist: Twist, tx: &Tx) -> Offered<Tx> {
@@ -214,18 +223,23 @@ impl Script for Ethereum {
             | DepositKind::Units
             | DepositKind::Edges
             | DepositKind::Several
+            | DepositKind::Crowded
             | DepositKind::InnerCall => Ok(deposits::sound(kind, orders)),
             DepositKind::TwoIds
             | DepositKind::TwoDepositors
             | DepositKind::TwoDepositories
             | DepositKind::FeeOnTransfer
             | DepositKind::Worthless
+            | DepositKind::Calling
             | DepositKind::TooMany => Ok(deposits::doubtful(kind, orders)),
             DepositKind::NotAnId => Err("an id is 32 bytes of any value"),
             DepositKind::Coinbase => Err("what a block makes is in no transaction"),
             DepositKind::Payers => Err("an account is a key or a contract, and both are 20 bytes"),
             DepositKind::Tables => Err("transactions name accounts in full"),
             DepositKind::NoTime => Err("a header has a time"),
+            DepositKind::Hidden => Err("what a token moves is in its log"),
+            DepositKind::ClosedVault => Err("what a depository has is in no account that closes"),
+            DepositKind::ClosedPayer => Err("what a payer has is in no account that closes"),
             _ => Ok(deposits::unsound(kind, orders)),
         }
     }
@@ -311,6 +325,32 @@ impl Script for Ethereum {
             id: self.id("the same number of the user's"),
             ..tx.clone()
         })
+    }
+    fn withdrawal(&self, asked: &Withdrawing<'_>) -> Vec<u8> {
+        withdrawals::encoded(asked, &[withdrawals::call(asked)])
+    }
+
+    fn unsound_withdrawals(
+        &self,
+        asked: &Withdrawing<'_>,
+    ) -> Offered<Vec<(&'static str, Vec<u8>)>> {
+        Ok(withdrawals::unsound(asked))
+    }
+
+    fn foreign_withdrawal(&self, _: &Withdrawing<'_>) -> Offered<Vec<u8>> {
+        Err("a call request names no depository")
+    }
+
+    fn expires(&self) -> Offered<()> {
+        Ok(())
+    }
+
+    fn names_withdrawals(&self) -> Offered<()> {
+        Ok(())
+    }
+
+    fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx> {
+        withdrawals::execution(self, kind, withdrawal)
     }
 }
 

@@ -28,7 +28,8 @@ struct Held {
     owner: String,
     mint: String,
     before: u64,
-    after: u64,
+    /// `None`: it is closed.
+    after: Option<u64>,
 }
 
 /// A transaction that is being built; whatever is named is an account of it.
@@ -81,8 +82,26 @@ impl Builder {
             owner: owner.into(),
             mint: mint.into(),
             before: 5,
-            after: 5 + amount,
+            after: Some(5 + amount),
         });
+        self
+    }
+
+    /// The token account of `owner` is closed.
+    pub fn closes(mut self, (account, owner): (&str, &str), mint: &str) -> Self {
+        self.tokens.push(Held {
+            account: account.into(),
+            owner: owner.into(),
+            mint: mint.into(),
+            before: 5,
+            after: None,
+        });
+        self
+    }
+
+    /// The account loses all its lamports.
+    pub fn empties(mut self, account: &str) -> Self {
+        self.lamports.push((account.to_owned(), 5_000_000, 0));
         self
     }
 
@@ -122,13 +141,13 @@ impl Builder {
         };
         let held = |after: bool| -> Vec<Value> {
             let shown = |held: &Held| {
-                let amount = if after { held.after } else { held.before };
-                json!({
+                let amount = if after { held.after? } else { held.before };
+                Some(json!({
                     "accountIndex": at(&held.account), "mint": held.mint, "owner": held.owner,
                     "uiTokenAmount": {"amount": amount.to_string(), "decimals": 6},
-                })
+                }))
             };
-            self.tokens.iter().map(shown).collect()
+            self.tokens.iter().filter_map(shown).collect()
         };
         let signed: Vec<_> = self.signed.iter().map(shown).collect();
         let inner: Vec<_> = self.inner.iter().map(shown).collect();

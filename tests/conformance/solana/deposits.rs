@@ -4,8 +4,8 @@ use alloy::primitives::{B256, U256};
 use serde_json::json;
 
 use super::{
-    BUDGET, MINT, OTHER, RELAY, SECOND, STRANGER, SYSTEM, Said, TOKENS, TOKENS_2022, USER, VAULT,
-    VAULT_TOKENS, VAULT_TOKENS_2022, WORTHLESS, WRAPPED,
+    BUDGET, MINT, OTHER, PROGRAM, RELAY, SECOND, STRANGER, SYSTEM, Said, TOKENS, TOKENS_2022, USER,
+    VAULT, VAULT_TOKENS, VAULT_TOKENS_2022, WORTHLESS, WRAPPED,
     build::{Builder, Instruction, instruction},
     lamports, plain, said, tokens, wallet,
 };
@@ -57,23 +57,7 @@ pub fn sound(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
             exact("2^53 + 1", (1 << 53) + 1),
             exact("2^64 - 1", u64::MAX),
         ],
-        DepositKind::Several => {
-            let token = said(AMOUNT, second).token(MINT, (VAULT_TOKENS, TOKENS));
-            let more = said(7, second).native();
-            let it = Builder::by(&[USER]).with(said(AMOUNT, id).native());
-            let it = it.with(token).with(more).gains(VAULT, AMOUNT + 7);
-            let it = it.gains_tokens((VAULT_TOKENS, VAULT), MINT, AMOUNT);
-            let all = vec![
-                minted(USER, Some(id), SYSTEM, AMOUNT),
-                minted(USER, Some(second), MINT, AMOUNT),
-                minted(USER, Some(second), SYSTEM, 7),
-            ];
-            vec![case(
-                "of two currencies",
-                it.body(id),
-                Expected::Minted(all),
-            )]
-        }
+        DepositKind::Several => vec![several([id, second])],
         DepositKind::InnerCall => {
             let it = Builder::by(&[STRANGER]).with(instruction(OTHER, &[USER], vec![1]));
             let it = it.inner(said(AMOUNT, id).native()).gains(VAULT, AMOUNT);
@@ -84,7 +68,131 @@ pub fn sound(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
             it.loaded = vec![VAULT.into(), RELAY.into()];
             vec![case("the vault by a table", it.body(id), good())]
         }
+        DepositKind::Crowded => {
+            let mut it = plain(AMOUNT, id);
+            for number in 0..60 {
+                it = it.memo(&format!("note {number}"));
+                it = it.inner(instruction(OTHER, &[STRANGER], vec![1]));
+            }
+            vec![case("among 120 instructions", it.body(id), good())]
+        }
+        DepositKind::ClosedPayer => vec![closed_payer(id)],
         _ => vec![exact("by the program", AMOUNT)],
+    }
+}
+
+/// Deposits of two orders, in two currencies.
+fn several([id, second]: [B256; 2]) -> Case {
+    let token = said(AMOUNT, second).token(MINT, (VAULT_TOKENS, TOKENS));
+    let more = said(7, second).native();
+    let it = Builder::by(&[USER]).with(said(AMOUNT, id).native());
+    let it = it.with(token).with(more).gains(VAULT, AMOUNT + 7);
+    let it = it.gains_tokens((VAULT_TOKENS, VAULT), MINT, AMOUNT);
+    let all = vec![
+        minted(USER, Some(id), SYSTEM, AMOUNT),
+        minted(USER, Some(second), MINT, AMOUNT),
+        minted(USER, Some(second), SYSTEM, 7),
+    ];
+    case("of two currencies", it.body(id), Expected::Minted(all))
+}
+
+/// The user deposits the last tokens of an account, and closes it.
+fn closed_payer(id: B256) -> Case {
+    let from = wallet(USER, MINT);
+    let close = instruction(TOKENS, &[&from, USER, USER], vec![9]);
+    let deposit = said(AMOUNT, id).token(MINT, (VAULT_TOKENS, TOKENS));
+    let it = Builder::by(&[USER]).with(deposit).with(close);
+    let it = it.gains_tokens((VAULT_TOKENS, VAULT), MINT, AMOUNT);
+    let it = it.closes((&from, USER), MINT);
+    let expected = one(minted(USER, Some(id), MINT, AMOUNT));
+    case("of tokens", it.body(id), expected)
+}
+
+/// Deposits of a token that has its maker's program called by every transfer.
+fn calling([id, second]: [B256; 2]) -> Vec<Case> {
+    let account = (VAULT_TOKENS_2022, TOKENS_2022);
+    let hook = || instruction(OTHER, &[USER, VAULT_TOKENS_2022], vec![105, 37, 101, 197]);
+    let deposit = || Builder::by(&[USER]).with(said(AMOUNT, id).token(MINT, account));
+    let arrives = |it: Builder, amount| it.gains_tokens((account.0, VAULT), MINT, amount);
+    let users = |amount| one(minted(USER, Some(id), MINT, amount));
+    let own = |program| Said {
+        program,
+        depositor: STRANGER,
+        ..said(AMOUNT, second)
+    };
+    let saying = deposit()
+        .inner(hook())
+        .inner(own(OTHER).token(MINT, account));
+    let deposits = deposit()
+        .inner(hook())
+        .inner(own(PROGRAM).token(MINT, account));
+    let from = wallet(USER, MINT);
+    let sent = instruction(
+        TOKENS_2022,
+        &[&from, MINT, account.0, USER],
+        [&[12][..], &AMOUNT.to_le_bytes(), &[6]].concat(),
+    );
+    let bare = Builder::by(&[USER]).with(sent).inner(hook());
+    vec![
+        case(
+            "which does nothing here",
+            arrives(deposit().inner(hook()), AMOUNT).body(id),
+            users(AMOUNT),
+        ),
+        case(
+            "and a fee of 5 units",
+            arrives(deposit().inner(hook()), AMOUNT - 5).body(id),
+            users(AMOUNT - 5),
+        ),
+        case(
+            "which says that it deposited, too",
+            arrives(saying, AMOUNT).body(id),
+            users(AMOUNT),
+        ),
+        case(
+            "which claims what arrived",
+            arrives(deposits, AMOUNT).body(id),
+            UNREADABLE,
+        ),
+        case(
+            "in a bare transfer",
+            arrives(bare, AMOUNT).body(id),
+            Expected::Nothing,
+        ),
+    ]
+}
+
+/// What hides its amount, or is gone with its account.
+fn vanished(kind: DepositKind, id: B256) -> Vec<Case> {
+    let by_user = |deposit: Instruction| Builder::by(&[USER]).with(deposit);
+    let good = said(AMOUNT, id);
+    let of_token = |account, program| by_user(good.token(MINT, (account, program)));
+    match kind {
+        DepositKind::Hidden => {
+            let from = wallet(USER, MINT);
+            let accounts = [from.as_str(), MINT, VAULT_TOKENS_2022, USER];
+            // The extension for confidential transfers, and its transfer.
+            let hidden = instruction(TOKENS_2022, &accounts, vec![27, 7]);
+            let said = of_token(VAULT_TOKENS_2022, TOKENS_2022).inner(hidden.clone());
+            let nothing = |it: Builder| {
+                let it = it.gains_tokens((VAULT_TOKENS_2022, VAULT), MINT, 0);
+                it.body(id)
+            };
+            vec![
+                case("said by the depository", nothing(said), UNREADABLE),
+                case("bare", nothing(by_user(hidden)), Expected::Nothing),
+            ]
+        }
+        _ => {
+            let close = instruction(TOKENS, &[VAULT_TOKENS, STRANGER, VAULT], vec![9]);
+            let tokens = of_token(VAULT_TOKENS, TOKENS).inner(close);
+            let tokens = tokens.closes((VAULT_TOKENS, VAULT), MINT);
+            let lamports = by_user(good.native()).empties(VAULT);
+            vec![
+                case("of tokens", tokens.body(id), UNREADABLE),
+                case("of lamports", lamports.body(id), UNREADABLE),
+            ]
+        }
     }
 }
 
@@ -118,6 +226,7 @@ pub fn partial(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
                 ),
             ]
         }
+        DepositKind::Calling => calling([id, second]),
         DepositKind::Worthless => {
             let of = |what, mint: &str| {
                 let account = vault_tokens(mint);
@@ -232,6 +341,7 @@ pub fn unsound(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
             vec![case("to itself", body, UNREADABLE)]
         }
         DepositKind::OddShape => odd_shapes(id),
+        DepositKind::Hidden | DepositKind::ClosedVault => vanished(kind, id),
         DepositKind::TwoIds => {
             let both = plain(AMOUNT, id).with(said(AMOUNT, second).native());
             vec![case("two for what arrived once", both.body(id), UNREADABLE)]

@@ -2,6 +2,7 @@
 
 mod build;
 mod deposits;
+mod withdrawals;
 
 use alloy::primitives::{B256, keccak256};
 use serde_json::{Value, json};
@@ -10,7 +11,8 @@ use vm::Family;
 use self::build::{Builder, Instruction, instruction};
 use crate::{
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, Offered, Paying, PaymentKind, Script, Twist,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Offered, Paying, PaymentKind,
+        Script, Twist, Withdrawing,
     },
     ledger::{self, Block, Ledger, Tx},
 };
@@ -49,6 +51,7 @@ const EXECUTE_TRANSFER: [u8; 8] = [0xe9, 0x7e, 0xa0, 0xb8, 0xeb, 0xce, 0x1f, 0x7
 
 /// Why a node has nothing to show at a slot.
 const NOT_YET: (i64, &str) = (-32004, "Block not available for slot");
+const NOT_REACHED: (i64, &str) = (-32016, "Minimum context slot has not been reached");
 const SKIPPED: (i64, &str) = (-32007, "Slot was skipped, or missing due to ledger jump");
 
 pub struct Solana;
@@ -214,13 +217,23 @@ impl Script for Solana {
                     .map(|(block, _, tx)| transaction(block, tx))
                     .unwrap_or_default()
             }
-            "getAccountInfo" => json!({"context": {"slot": last}, "value": null}),
+            "getAccountInfo" if params[1]["minContextSlot"].as_u64() > Some(last) => {
+                return Err(NOT_REACHED);
+            }
+            "getAccountInfo" => {
+                let account = withdrawals::account(ledger, last, &params[0]);
+                json!({"context": {"slot": last}, "value": account})
+            }
             _ => return Err((-32601, "Method not found")),
         })
     }
 
-    fn once(&self) -> &'static str {
-        "blockhash"
+    fn indexed(&self, _: &mut Value, _: &str) -> Offered<()> {
+        Err("the chain has no index that is a provider")
+    }
+
+    fn once(&self) -> &'static [&'static str] {
+        &["blockhash"]
     }
 
     fn twist(&self, twist: Twist, tx: &Tx) -> Offered<Tx> {
@@ -271,11 +284,14 @@ impl Script for Solana {
             | DepositKind::Edges
             | DepositKind::Several
             | DepositKind::InnerCall
+            | DepositKind::Crowded
+            | DepositKind::ClosedPayer
             | DepositKind::Tables => deposits::sound(kind, orders),
             DepositKind::NoId | DepositKind::ElsewhereNamed => deposits::unnamed(kind, orders[0]),
             DepositKind::TwoDepositories
             | DepositKind::FeeOnTransfer
             | DepositKind::Worthless
+            | DepositKind::Calling
             | DepositKind::NoTime => deposits::partial(kind, orders),
             DepositKind::LookAlike
             | DepositKind::EventAlone
@@ -283,6 +299,8 @@ impl Script for Solana {
             | DepositKind::Failed
             | DepositKind::Nothing
             | DepositKind::FromDepository
+            | DepositKind::Hidden
+            | DepositKind::ClosedVault
             | DepositKind::OddShape
             | DepositKind::TwoIds
             | DepositKind::TwoDepositors => deposits::unsound(kind, orders),
@@ -364,6 +382,29 @@ impl Script for Solana {
             id: self.id("signed anew"),
             ..tx.clone()
         })
+    }
+    fn withdrawal(&self, asked: &Withdrawing<'_>) -> Vec<u8> {
+        withdrawals::encoded(asked, VAULT)
+    }
+
+    fn unsound_withdrawals(&self, _: &Withdrawing<'_>) -> Offered<Vec<(&'static str, Vec<u8>)>> {
+        Err("a request is one transfer, which is made or fails")
+    }
+
+    fn foreign_withdrawal(&self, asked: &Withdrawing<'_>) -> Offered<Vec<u8>> {
+        Ok(withdrawals::encoded(asked, STRANGER))
+    }
+
+    fn expires(&self) -> Offered<()> {
+        Ok(())
+    }
+
+    fn names_withdrawals(&self) -> Offered<()> {
+        Ok(())
+    }
+
+    fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx> {
+        withdrawals::execution(self, kind, withdrawal)
     }
 }
 

@@ -8,8 +8,10 @@
 )]
 
 mod bitcoin;
+mod channel;
 mod codecs;
 mod evm;
 mod owners;
+mod server;
 mod solana;
 mod withdrawals;

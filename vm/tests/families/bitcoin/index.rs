@@ -67,6 +67,9 @@ async fn index_is_pinned_to_the_head() {
     let reader = node.open_index(&spec).reader;
     let mut head = reader.head().await.unwrap();
     assert!(reader.contains(&head.block).await.unwrap());
+    let mut dated = head.block.clone();
+    dated.time += 1;
+    assert!(!reader.contains(&dated).await.unwrap());
     let tx = spec.family.tx(&deposit(), None).unwrap();
     head.block.hash.0[0] ^= 1;
     assert!(!reader.contains(&head.block).await.unwrap());

@@ -13,14 +13,12 @@ use http_body_util::{BodyExt, Full};
 use hyper::{
     HeaderMap, Request, Response, StatusCode,
     body::{Bytes, Incoming},
-    service::service_fn,
 };
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
 use vm::{ChainEntry, ChainSpec, Endpoint, Provider};
 
 use super::ledger::Ledger;
+use crate::server::{self, Server};
 
 pub static WORLD: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../fixtures/recorded/bitcoin.json")).unwrap()
@@ -67,15 +65,8 @@ pub struct State {
 }
 
 pub struct Node {
-    port: u16,
     pub state: Arc<State>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    server: Server,
 }
 
 /// Serves the recorded world.
@@ -84,8 +75,6 @@ pub async fn node() -> Node {
 }
 
 pub async fn serve(ledger: Ledger) -> Node {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
     let state = Arc::new(State {
         ledger: Mutex::new(ledger),
         lie: Mutex::default(),
@@ -98,20 +87,8 @@ pub async fn serve(ledger: Ledger) -> Node {
         down: AtomicBool::default(),
     });
     let shared = state.clone();
-    let task = tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let state = shared.clone();
-            let service = service_fn(move |request| answer(state.clone(), request));
-            tokio::spawn(async move {
-                let connection = hyper::server::conn::http1::Builder::new();
-                let _ = connection
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
-    });
-    Node { port, state, task }
+    let server = server::serve(move |request| answer(shared.clone(), request)).await;
+    Node { state, server }
 }
 
 impl Node {
@@ -132,7 +109,7 @@ impl Node {
     ) -> Provider {
         let endpoint = Endpoint {
             position: 1,
-            url: format!("http://user:secret@127.0.0.1:{}/", self.port)
+            url: format!("http://user:secret@127.0.0.1:{}/", self.server.port)
                 .parse()
                 .unwrap(),
             timeout,
@@ -145,12 +122,12 @@ impl Node {
 
     /// Where the index is.
     pub fn index_url(&self) -> String {
-        format!("http://127.0.0.1:{}/index", self.port)
+        format!("http://127.0.0.1:{}/index", self.server.port)
     }
 
     /// Where the index' customers get their tokens.
     pub fn token_url(&self) -> String {
-        format!("http://127.0.0.1:{}/token", self.port)
+        format!("http://127.0.0.1:{}/token", self.server.port)
     }
 
     /// Opens the index that the entry names.

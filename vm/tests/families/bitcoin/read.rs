@@ -340,6 +340,11 @@ async fn a_head_of_another_fork_pins_nothing() {
     let reader = node.open(&spec).reader;
     let mut head: Head = reader.head().await.unwrap();
     assert!(reader.contains(&head.block).await.unwrap());
+    for seconds in [-1, 1] {
+        let mut dated = head.block.clone();
+        dated.time = dated.time.saturating_add_signed(seconds);
+        assert_eq!(reader.contains(&dated).await, Ok(false), "{seconds}");
+    }
     head.block.hash.0[0] ^= 1;
     assert!(!reader.contains(&head.block).await.unwrap());
     let tx = spec.family.tx(&paying(0.0005), None).unwrap();
@@ -475,20 +480,20 @@ fn spending(node: &Node, others: usize) {
 }
 
 #[tokio::test]
-async fn a_thousand_previous_transactions_are_read_and_no_more() {
+async fn two_thousand_previous_transactions_are_read_and_no_more() {
     let node = node().await;
-    spending(&node, 1_000);
+    spending(&node, 2_000);
     let Transaction::Succeeded(receipt) = look(&node, &paying(0.0005)).await.unwrap() else {
         panic!("found")
     };
     assert_eq!(receipt.deposits.unwrap().len(), 1);
     let asked = node.state.calls.lock().unwrap().len();
-    spending(&node, 1_001);
+    spending(&node, 2_001);
     let Transaction::Succeeded(receipt) = look(&node, &paying(0.0005)).await.unwrap() else {
         panic!("found")
     };
     let refusal = receipt.deposits.unwrap_err().0;
-    assert!(refusal.contains("1000"), "{refusal}");
+    assert!(refusal.contains("2000"), "{refusal}");
     // Whose money it was is not known either.
     assert!(receipt.payments.is_empty(), "{:?}", receipt.payments);
     assert!(node.state.calls.lock().unwrap().len() < asked + 20);

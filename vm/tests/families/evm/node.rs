@@ -14,14 +14,13 @@ use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use hyper::{
     Request, Response,
     body::{Bytes, Frame, Incoming},
-    service::service_fn,
 };
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+use tokio::sync::Notify;
 use vm::{Endpoint, Provider};
 
 use super::chain::{self, WORLD};
+use crate::server::{Server, serve};
 
 /// Changes an answer: method, parameters, result.
 pub type Lie = Arc<dyn Fn(&str, &Value, &mut Value) + Send + Sync>;
@@ -61,14 +60,7 @@ pub struct State {
 
 pub struct Node {
     pub state: Arc<State>,
-    pub port: u16,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    server: Server,
 }
 
 pub async fn node() -> Node {
@@ -85,30 +77,20 @@ pub async fn node() -> Node {
         authorization: Mutex::new(None),
         path: Mutex::new(String::new()),
     });
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
     let shared = state.clone();
-    let task = tokio::spawn(async move {
-        let mut connections = tokio::task::JoinSet::new();
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let state = shared.clone();
-            connections.spawn(async move {
-                let service = service_fn(move |request| answer(state.clone(), request));
-                let _ = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
-    });
-    Node { state, port, task }
+    let server = serve(move |request| answer(shared.clone(), request)).await;
+    Node { state, server }
 }
 
 impl Node {
+    pub fn port(&self) -> u16 {
+        self.server.port
+    }
+
     pub fn endpoint(&self) -> Endpoint {
         Endpoint {
             position: 1,
-            url: format!("http://127.0.0.1:{}", self.port).parse().unwrap(),
+            url: format!("http://127.0.0.1:{}", self.port()).parse().unwrap(),
             timeout: Duration::from_millis(400),
             longest: vm::protocol::limits::PROVIDER_ANSWER,
             allows: None,

@@ -92,7 +92,7 @@ async fn provider_without_batches_is_asked_singly_and_remembered() {
 async fn credentials_and_path_of_the_url_are_used() {
     let node = node().await;
     let mut endpoint = node.endpoint();
-    endpoint.url = format!("http://user:pass@127.0.0.1:{}/v2/key", node.port)
+    endpoint.url = format!("http://user:pass@127.0.0.1:{}/v2/key", node.port())
         .parse()
         .unwrap();
     let open = vm::ethereum::FAMILY.open.unwrap();
@@ -314,6 +314,25 @@ async fn reorg_below_the_transaction_refuses_the_old_head() {
     assert_ne!(block_of(&moved).hash, block(136).hash);
     assert_eq!(reader.contains(&block(129)).await, Ok(true));
     assert_eq!(reader.contains(&block(131)).await, Ok(false));
+}
+
+#[tokio::test]
+async fn block_of_another_time_or_parent_is_not_the_chains() {
+    let node = node().await;
+    let reader = node.open().reader;
+    reader.head().await.unwrap();
+    // The tip, a block of the run, and one that is read for the question.
+    for number in [150, 140, 20] {
+        let honest = block(number);
+        assert_eq!(reader.contains(&honest).await, Ok(true), "{number}");
+        let (mut late, mut early, mut torn) = (honest.clone(), honest.clone(), honest);
+        late.time += 1;
+        early.time -= 1;
+        torn.parent.0[0] ^= 1;
+        for other in [late, early, torn] {
+            assert_eq!(reader.contains(&other).await, Ok(false), "{other:?}");
+        }
+    }
 }
 
 #[tokio::test]

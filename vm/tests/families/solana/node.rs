@@ -14,13 +14,12 @@ use http_body_util::{BodyExt, Full};
 use hyper::{
     Request, Response,
     body::{Bytes, Incoming},
-    service::service_fn,
 };
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use solana_pubkey::Pubkey;
-use tokio::{net::TcpListener, task::JoinHandle};
 use vm::{ChainEntry, ChainSpec, Endpoint, Provider};
+
+use crate::server::{Server, serve};
 
 pub const PROGRAM: &str = "99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2";
 pub const GENESIS: &str = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
@@ -97,44 +96,23 @@ pub struct State {
 }
 
 pub struct Node {
-    port: u16,
     pub state: Arc<State>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    server: Server,
 }
 
 pub async fn node(world: World) -> Node {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
     let state: Arc<State> = Arc::default();
     *state.world.lock().unwrap() = world;
     let shared = state.clone();
-    let task = tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let state = shared.clone();
-            let service = service_fn(move |request| answer(state.clone(), request));
-            tokio::spawn(async move {
-                let connection = hyper::server::conn::http1::Builder::new();
-                let _ = connection
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
-    });
-    Node { port, state, task }
+    let server = serve(move |request| answer(shared.clone(), request)).await;
+    Node { state, server }
 }
 
 impl Node {
     pub fn open(&self, spec: &Arc<ChainSpec>) -> Provider {
         let endpoint = Endpoint {
             position: 1,
-            url: format!("http://user:secret@127.0.0.1:{}/", self.port)
+            url: format!("http://user:secret@127.0.0.1:{}/", self.server.port)
                 .parse()
                 .unwrap(),
             timeout: Duration::from_secs(2),

@@ -1,13 +1,17 @@
 //! The column of `bitcoin-vm`.
 
-use alloy::primitives::{B256, U256, keccak256};
-use serde_json::{Value, json};
+mod deposits;
+mod index;
+mod withdrawals;
+
+use alloy::primitives::{B256, keccak256};
+use serde_json::{Map, Value, json};
 use vm::Family;
 
 use crate::{
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, Expected, Minted, Offered, Paying,
-        PaymentKind, Script, Twist, UNREADABLE, case,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Offered, Paying, PaymentKind,
+        Script, Twist, Withdrawing,
     },
     ledger::{self, Block, Ledger, Tx},
 };
@@ -16,9 +20,10 @@ use crate::{
 type Account = (&'static str, &'static str);
 
 const NATIVE: &str = "bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8";
+/// Of the key that is 32 times the byte 1.
 const DEPOSITORY: Account = (
-    "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF",
-    "76a914e58afa142f57509ee9a930810e33592581ad9b3188ac",
+    "bc1q0xcqpzrky6eff2g52qdye53xkk9jxkvrh6yhyw",
+    "001479b000887626b294a914501a4cd226b58b235983",
 );
 const SECOND: Account = (
     "bc1q82jn90vgkwvknrhxpla797tu050fj0jaaaznne",
@@ -60,11 +65,12 @@ const KINDS: [Account; 4] = [
     ),
 ];
 /// The hash in the depository's script, as a script of another kind.
-const LOOK_ALIKE: &str = "0014e58afa142f57509ee9a930810e33592581ad9b31";
+const LOOK_ALIKE: &str = "76a91479b000887626b294a914501a4cd226b58b23598388ac";
 /// Satoshis of an output that an account can spend.
 const FUNDS: u64 = 2_050_000_000_000_000;
 /// Below what there will ever be, and no sum of binary fractions.
 const MOST: u64 = 1_999_999_999_999_999;
+
 pub struct Bitcoin;
 
 /// Digits of a hash of a text.
@@ -142,15 +148,6 @@ fn body(from: &[Account], mut outputs: Vec<Value>) -> Value {
 fn sent(mut outputs: Vec<Value>) -> Value {
     outputs.push(to(USER, 7_777));
     body(&[USER], outputs)
-}
-
-fn minted(depositor: Account, order: Option<B256>, amount: u64) -> Expected {
-    Expected::Minted(vec![Minted {
-        depositor: depositor.0.into(),
-        order,
-        currency: NATIVE.into(),
-        amount: U256::from(amount),
-    }])
 }
 
 fn plain(amount: u64, id: B256) -> Value {
@@ -245,12 +242,22 @@ impl Script for Bitcoin {
                 "bestblockhash": hash_of(ledger, ledger.tip()), "initialblockdownload": false,
             })),
             "getrawtransaction" => transaction(ledger, text).ok_or_else(unknown),
+            "gettxout" => Ok(unspent(ledger, (text, &params[1]))),
             _ => Err((-32601, "Method not found")),
         }
     }
 
-    fn once(&self) -> &'static str {
-        "blockhash"
+    fn page(&self, ledger: &Ledger, path: &str) -> Option<String> {
+        index::page(ledger, path)
+    }
+
+    fn indexed(&self, entry: &mut Value, url: &str) -> Offered<()> {
+        entry["additionalData"]["esploraCompatibleApiUrl"] = json!(url);
+        Ok(())
+    }
+
+    fn once(&self) -> &'static [&'static str] {
+        &["blockhash", "block_hash"]
     }
 
     fn twist(&self, twist: Twist, tx: &Tx) -> Offered<Tx> {
@@ -284,11 +291,12 @@ impl Script for Bitcoin {
             | DepositKind::Edges
             | DepositKind::Several
             | DepositKind::LongText
-            | DepositKind::Payers => sound(kind, orders),
+            | DepositKind::Crowded
+            | DepositKind::Payers => deposits::sound(kind, orders),
             DepositKind::NoId
             | DepositKind::NotAnId
             | DepositKind::OddShape
-            | DepositKind::ElsewhereNamed => unnamed(kind, orders[0]),
+            | DepositKind::ElsewhereNamed => deposits::unnamed(kind, orders[0]),
             DepositKind::LookAlike
             | DepositKind::EventAlone
             | DepositKind::OwnVault
@@ -297,7 +305,7 @@ impl Script for Bitcoin {
             | DepositKind::TwoDepositors
             | DepositKind::TwoDepositories
             | DepositKind::FromDepository
-            | DepositKind::Coinbase => unsound(kind, orders),
+            | DepositKind::Coinbase => deposits::unsound(kind, orders),
             DepositKind::Token | DepositKind::Worthless => return Err("there is one currency"),
             DepositKind::FeeOnTransfer => return Err("an output arrives as it is"),
             DepositKind::Failed => return Err("what is in a block has not failed"),
@@ -306,6 +314,11 @@ impl Script for Bitcoin {
             DepositKind::TooMany => return Err("what one transaction deposits is one deposit"),
             DepositKind::Tables => return Err("transactions name accounts in full"),
             DepositKind::NoTime => return Err("a header has a time"),
+            DepositKind::Calling => return Err("a transaction calls nobody"),
+            DepositKind::Hidden => return Err("every output shows its amount"),
+            DepositKind::ClosedVault | DepositKind::ClosedPayer => {
+                return Err("an output is no account that closes");
+            }
         })
     }
 
@@ -365,163 +378,35 @@ impl Script for Bitcoin {
         change.unwrap()["value"] = bitcoins(5_555);
         Ok(rival)
     }
-}
-
-/// Deposits that are what they look like.
-fn sound(kind: DepositKind, [id, _]: [B256; 2]) -> Vec<Case> {
-    let exact = |what, amount| case(what, plain(amount, id), minted(USER, Some(id), amount));
-    let noted = |text: String| sent(vec![to(DEPOSITORY, AMOUNT), note(&text)]);
-    let named = |depositor| minted(depositor, Some(id), AMOUNT);
-    match kind {
-        DepositKind::Units => vec![
-            exact("one satoshi", 1),
-            exact("one less", AMOUNT - 1),
-            exact("one more", AMOUNT + 1),
-        ],
-        DepositKind::Edges => vec![
-            exact("0.29", 29_000_000),
-            exact("0.1 and 0.2", 30_000_000),
-            exact("nearly all that there is", MOST),
-        ],
-        DepositKind::Several => {
-            let outputs = vec![
-                to(DEPOSITORY, AMOUNT),
-                to(STRANGER, 1_000),
-                note(&id.to_string()),
-                to(DEPOSITORY, 7),
-            ];
-            vec![case(
-                "two outputs",
-                sent(outputs),
-                minted(USER, Some(id), AMOUNT + 7),
-            )]
-        }
-        DepositKind::LongText => vec![
-            case(
-                "text behind the id",
-                noted(format!("{id}|x=y|")),
-                named(USER),
-            ),
-            case(
-                "a depositor behind the id",
-                noted(format!("{id}|depositor={}|", STRANGER.0)),
-                named(STRANGER),
-            ),
-            case(
-                "a depositor behind what is none",
-                noted(format!("{id}|depositor=x|depositor={}|", STRANGER.0)),
-                named(STRANGER),
-            ),
-        ],
-        DepositKind::Payers => {
-            let whats = ["P2PKH", "P2SH", "P2WSH", "P2TR"].into_iter();
-            let cases = whats.zip(KINDS).map(|(what, payer)| {
-                let outputs = vec![to(DEPOSITORY, AMOUNT), note(&id.to_string())];
-                case(what, body(&[payer, USER], outputs), named(payer))
-            });
-            cases.collect()
-        }
-        _ => vec![exact("with a note", AMOUNT)],
+    fn withdrawal(&self, asked: &Withdrawing<'_>) -> Vec<u8> {
+        withdrawals::encoded(asked)
     }
-}
 
-/// Deposits that name no order.
-fn unnamed(kind: DepositKind, id: B256) -> Vec<Case> {
-    let text = id.to_string();
-    let whose = || minted(USER, None, AMOUNT);
-    let with = |outputs: Vec<Value>| {
-        let mut all = vec![to(DEPOSITORY, AMOUNT)];
-        all.extend(outputs);
-        sent(all)
-    };
-    let noted = |what, text: &str| case(what, with(vec![note(text)]), whose());
-    let scripted = |what, script: String| case(what, with(vec![output(&script, 0)]), whose());
-    let push = format!("42{}", alloy::hex::encode(&text));
-    match kind {
-        DepositKind::NoId => vec![
-            case("no note", with(Vec::new()), whose()),
-            noted("an id of zero", &B256::ZERO.to_string()),
-        ],
-        DepositKind::NotAnId => vec![
-            noted("no 0x", &text[2..]),
-            noted("not hex", &text.replacen(&text[2..4], "zz", 1)),
-            noted("too short", &text[..65]),
-            noted("text before the id", &format!(" {text}")),
-        ],
-        DepositKind::OddShape => vec![
-            scripted("two pushes", format!("6a{push}0101")),
-            scripted("a push that is cut", "6a423078".into()),
-            scripted("no push", "6a".into()),
-            scripted("no OP_RETURN", push),
-            scripted(
-                "too long",
-                format!("6a4d3c01{}{}", alloy::hex::encode(&text), "20".repeat(250)),
-            ),
-        ],
-        _ => {
-            let mut body = with(Vec::new());
-            let shown = json!(alloy::hex::encode(&text));
-            body["vin"][0]["txinwitness"]
-                .as_array_mut()
-                .unwrap()
-                .push(shown);
-            vec![case("in the witness", body, whose())]
-        }
+    fn unsound_withdrawals(
+        &self,
+        asked: &Withdrawing<'_>,
+    ) -> Offered<Vec<(&'static str, Vec<u8>)>> {
+        Ok(withdrawals::unsound(asked))
     }
-}
 
-/// What is no deposit, or whose is not known.
-fn unsound(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
-    let named = || note(&id.to_string());
-    let to_depository = || to(DEPOSITORY, AMOUNT);
-    let refused = |what, outputs| case(what, sent(outputs), UNREADABLE);
-    match kind {
-        DepositKind::LookAlike => {
-            let other_kind = output(LOOK_ALIKE, AMOUNT);
-            vec![refused(
-                "the same key's other address",
-                vec![other_kind, named()],
-            )]
-        }
-        DepositKind::EventAlone => vec![refused("a note alone", vec![named()])],
-        DepositKind::OwnVault => {
-            let own = to(STRANGER, AMOUNT);
-            vec![refused("paid to somebody else", vec![own, named()])]
-        }
-        DepositKind::Nothing => vec![refused("nothing", vec![to(DEPOSITORY, 0), named()])],
-        DepositKind::TwoIds => {
-            let both = vec![to_depository(), named(), note(&second.to_string())];
-            vec![refused("two notes", both)]
-        }
-        DepositKind::TwoDepositors => {
-            let by = |who: Account| note(&format!("{id}|depositor={}|", who.0));
-            let both = vec![to_depository(), by(USER), by(STRANGER)];
-            vec![refused("two notes", both)]
-        }
-        DepositKind::TwoDepositories => {
-            let both = vec![to_depository(), to(SECOND, AMOUNT), named()];
-            vec![refused("this one and one of before", both)]
-        }
-        DepositKind::FromDepository => {
-            let spent = |from: &[Account]| {
-                let outputs = vec![to(RECIPIENT, 5_000), to_depository(), named()];
-                body(from, outputs)
-            };
-            vec![
-                case("change", spent(&[DEPOSITORY]), Expected::Nothing),
-                case(
-                    "beside somebody's",
-                    spent(&[USER, DEPOSITORY]),
-                    Expected::Nothing,
-                ),
-                case("of another", spent(&[SECOND]), Expected::Nothing),
-            ]
-        }
-        _ => {
-            let mut body = sent(vec![to_depository(), named()]);
-            body["vin"] = json!([{"coinbase": "0101", "sequence": 0xffff_ffff_u32}]);
-            vec![case("what a block made", body, UNREADABLE)]
-        }
+    fn foreign_withdrawal(&self, asked: &Withdrawing<'_>) -> Offered<Vec<u8>> {
+        Ok(withdrawals::foreign(asked))
+    }
+
+    fn additional(&self) -> Option<Map<String, Value>> {
+        withdrawals::additional()
+    }
+
+    fn expires(&self) -> Offered<()> {
+        Err("no time ends a transaction")
+    }
+
+    fn names_withdrawals(&self) -> Offered<()> {
+        Err("what a transaction executes has no name in it")
+    }
+
+    fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx> {
+        withdrawals::execution(self, kind, withdrawal)
     }
 }
 
@@ -574,4 +459,25 @@ fn transaction(ledger: &Ledger, id: &str) -> Option<Value> {
         shown["confirmations"] = json!(ledger.tip().number - block.number + 1);
     }
     Some(shown)
+}
+
+/// What stands at an output that no block's transaction spends; else null.
+fn unspent(ledger: &Ledger, (id, place): (&str, &Value)) -> Value {
+    let known = accounts().find(|(address, _)| funding(address) == id);
+    let (Some((_, script)), true) = (known, *place == json!(0)) else {
+        return Value::Null;
+    };
+    match spender(ledger, id, place) {
+        Some(_) => Value::Null,
+        None => output(script, FUNDS),
+    }
+}
+
+/// The transaction in a block that spends an output.
+fn spender<'a>(ledger: &'a Ledger, id: &str, place: &Value) -> Option<&'a Tx> {
+    let spends = |tx: &&Tx| {
+        let mut inputs = tx.body["vin"].as_array().into_iter().flatten();
+        inputs.any(|input| input["txid"] == id && input["vout"] == *place)
+    };
+    ledger.blocks().flat_map(|block| &block.txs).find(spends)
 }

@@ -1,0 +1,164 @@
+//! Withdrawals of `bitcoin-vm`: the allocator's signed transactions, and what became of them.
+
+use alloy::{primitives::B256, sol_types::SolValue};
+use bitcoin::{
+    Psbt, PublicKey, ScriptBuf,
+    secp256k1::{Message, SECP256K1, SecretKey},
+    sighash::{EcdsaSighashType, SighashCache},
+};
+use serde_json::{Map, Value, json};
+use vm::bitcoin::psbt::Payload;
+
+use super::{Account, Bitcoin, DEPOSITORY, FUNDS, STRANGER, account, body, funding, output, to};
+use crate::{
+    family::{ExecutionKind, Offered, Script, Withdrawing},
+    ledger::Tx,
+};
+
+/// What the allocator pays for a transaction at the most, in satoshis.
+const FEE: u64 = 500;
+/// The bytes of the depository's key, and of another one.
+const OWN: u8 = 1;
+const OTHER: u8 = 2;
+
+mod abi {
+    alloy::sol! {
+        struct Input { bytes txid; bytes index; bytes script; bytes value; }
+        struct Output { bytes value; bytes script; }
+        struct Payload { Input[] inputs; Output[] outputs; }
+    }
+}
+
+/// A script and satoshis.
+type Paid = (ScriptBuf, u64);
+
+fn secret(byte: u8) -> SecretKey {
+    SecretKey::from_slice(&[byte; 32]).unwrap()
+}
+
+fn key(byte: u8) -> PublicKey {
+    PublicKey::new(secret(byte).public_key(SECP256K1))
+}
+
+fn script_of(byte: u8) -> ScriptBuf {
+    ScriptBuf::new_p2wpkh(&key(byte).wpubkey_hash().unwrap())
+}
+
+fn script(of: Account) -> ScriptBuf {
+    ScriptBuf::from_hex(of.1).unwrap()
+}
+
+/// The allocator's transaction of all that the account of the key `byte` has.
+fn payload(byte: u8, outputs: &[Paid]) -> Payload {
+    let mut txid: B256 = funding(DEPOSITORY.0).parse().unwrap();
+    txid.0.reverse();
+    let input = abi::Input {
+        txid: txid.to_vec().into(),
+        index: 0_u32.to_le_bytes().into(),
+        script: script_of(byte).to_bytes().into(),
+        value: FUNDS.to_le_bytes().into(),
+    };
+    let output = |(script, value): &Paid| abi::Output {
+        value: value.to_le_bytes().into(),
+        script: script.to_bytes().into(),
+    };
+    let payload = abi::Payload {
+        inputs: vec![input],
+        outputs: outputs.iter().map(output).collect(),
+    };
+    Payload::decode(&payload.abi_encode()).unwrap()
+}
+
+/// Signed by the key `by`, as if it were `named`.
+fn signed(payload: &Payload, by: u8, named: u8) -> Vec<u8> {
+    let unsigned = payload.psbt().unwrap();
+    let mut hashes = SighashCache::new(&unsigned.unsigned_tx);
+    let signatures = unsigned.inputs.iter().enumerate().map(|(at, input)| {
+        let spent = input.witness_utxo.as_ref().unwrap();
+        let (script, kind) = (&spent.script_pubkey, EcdsaSighashType::All);
+        let hash = hashes.p2wpkh_signature_hash(at, script, spent.value, kind);
+        let signature = SECP256K1.sign_ecdsa(&Message::from(hash.unwrap()), &secret(by));
+        signature.serialize_compact().to_vec()
+    });
+    let signatures: Vec<_> = signatures.collect();
+    let signed = payload.signed(&key(named), &signatures).unwrap();
+    signed.serialize()
+}
+
+/// The payment with what tells it apart, and the change to the account of the key `byte`.
+fn outputs(asked: &Withdrawing<'_>, byte: u8) -> Vec<Paid> {
+    let purpose = ScriptBuf::new_op_return(asked.number.to_be_bytes());
+    let paid = asked.amount - FEE.min(asked.amount);
+    vec![
+        (script(account(asked.to)), paid),
+        (purpose, 0),
+        (script_of(byte), FUNDS - asked.amount),
+    ]
+}
+
+/// The fee is the recipient's, too.
+pub fn encoded(asked: &Withdrawing<'_>) -> Vec<u8> {
+    signed(&payload(OWN, &outputs(asked, OWN)), OWN, OWN)
+}
+
+/// The same out of another account.
+pub fn foreign(asked: &Withdrawing<'_>) -> Vec<u8> {
+    signed(&payload(OTHER, &outputs(asked, OTHER)), OTHER, OTHER)
+}
+
+/// Transactions that pay somebody besides, or that the depository's key has not signed.
+pub fn unsound(asked: &Withdrawing<'_>) -> Vec<(&'static str, Vec<u8>)> {
+    let good = outputs(asked, OWN);
+    let by_own = |outputs: &[Paid]| signed(&payload(OWN, outputs), OWN, OWN);
+    let mut two = good.clone();
+    two.push((script(STRANGER), 1_000));
+    let mut burned = good.clone();
+    burned[1].1 = 1;
+    let home = [(script_of(OWN), asked.amount)];
+    let payload = payload(OWN, &good);
+    vec![
+        ("a second payment", by_own(&two)),
+        ("money in a note", by_own(&burned)),
+        ("a payment to the depository", by_own(&home)),
+        ("no signature", payload.psbt().unwrap().serialize()),
+        ("another's signature", signed(&payload, OTHER, OWN)),
+        ("another's key", signed(&payload, OTHER, OTHER)),
+    ]
+}
+
+/// Which outputs the allocator was told to spend.
+pub fn additional() -> Option<Map<String, Value>> {
+    let utxo = json!({"txid": funding(DEPOSITORY.0), "vout": "0", "value": FUNDS.to_string()});
+    let told = json!({"bitcoin-vm": {"allocatorUtxos": [utxo], "feeRate": "1"}});
+    told.as_object().cloned()
+}
+
+/// The allocator's transaction in the chain, or one that spends the same.
+pub fn execution(script: &Bitcoin, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx> {
+    let psbt = Psbt::deserialize(withdrawal).unwrap();
+    let id = psbt.unsigned_tx.compute_txid().to_string();
+    let outputs = match kind {
+        ExecutionKind::Good => {
+            let paid = psbt.unsigned_tx.output.iter();
+            let paid = paid.map(|it| output(&it.script_pubkey.to_hex_string(), it.value.to_sat()));
+            paid.collect()
+        }
+        ExecutionKind::Spent => vec![to(STRANGER, 1_000), to(DEPOSITORY, 5_000)],
+        ExecutionKind::Again => return Err("an output is spent once"),
+        ExecutionKind::Failed => return Err("what is in a block has not failed"),
+        ExecutionKind::LookAlike => return Err("only the depository spends what it has"),
+    };
+    let id = match kind {
+        ExecutionKind::Good => id,
+        _ => script.id(&format!("{kind:?} instead of {id}")),
+    };
+    Ok(Tx {
+        id,
+        body: body(&[DEPOSITORY], outputs),
+    })
+}
+
+#[test]
+fn depository_is_of_the_key() {
+    assert_eq!(script_of(OWN), script(DEPOSITORY));
+}
