@@ -135,8 +135,8 @@ impl ChainReader for Node {
 
 #[async_trait]
 impl StateReader for Node {
-    /// Finalized is final: the head itself, unless the chain's entry asks for more. All of it is this node's word, the
-    /// head's time too: no hash proves a time.
+    /// Finalized is final: the head itself, unless the chain's entry asks for more. All of it is this node's word: no
+    /// hash proves a time, and the time in `head` is one provider's.
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
         self.read(Box::pin(self.old_enough(&head.block))).await
     }
@@ -245,7 +245,7 @@ impl Node {
         for _ in 0..STEPS {
             let found = futures::join!(self.questions.block(slot), self.questions.time(slot));
             if let (Slot::Block(mut standing), time) = (found.0?, found.1?) {
-                standing.time = standing.time.or(time);
+                standing.time = time.or(standing.time);
                 self.heads.insert(slot, standing.clone());
                 if let Some(time) = standing.time {
                     let block = standing.at(slot, time);
@@ -278,14 +278,11 @@ impl Node {
         time.ok_or_else(|| ReadError::Unavailable("a block without a time".into()))
     }
 
-    /// Whether `block` is on the node's chain now. A node without the block's time says nothing about it.
+    /// Whether `block` is on the node's chain now.
     async fn holds(&self, block: &Block) -> Result<bool, ReadError> {
         let unknown = |what: &str| Err(ReadError::Unavailable(what.into()));
         match self.questions.block(block.number).await? {
-            Slot::Block(found) if found.hash == block.hash => {
-                let time = self.timed(block.number, found.time).await?;
-                Ok(found.at(block.number, time) == *block)
-            }
+            Slot::Block(found) if found.hash == block.hash => Ok(true),
             Slot::Block(_) => Ok(false),
             Slot::Absent => match self.questions.is_skipped(block.number).await? {
                 true => Ok(false),
