@@ -14,6 +14,8 @@
     clippy::print_stderr
 )]
 
+#[path = "../../vm/tests/families/bitcoin/allocator.rs"]
+mod allocator;
 mod bitcoin;
 mod cells;
 mod deal;

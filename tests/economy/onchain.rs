@@ -166,15 +166,13 @@ impl History {
     ) -> Arc<str> {
         if let Some(ledger) = self.world.ledger(chain) {
             let to = Target::Depository;
-            return ledger.send(
-                account,
-                Move {
-                    to,
-                    currency,
-                    amount,
-                    order,
-                },
-            );
+            let sent = Move {
+                to,
+                currency,
+                amount,
+                order,
+            };
+            return ledger.send(account, sent);
         }
         let chain = self.world.chain(chain);
         if currency == NATIVE {
@@ -207,15 +205,13 @@ impl History {
     ) -> Arc<str> {
         if let Some(ledger) = self.world.ledger(chain) {
             let to = Target::Account(to);
-            return ledger.send(
-                account,
-                Move {
-                    to,
-                    currency,
-                    amount,
-                    order,
-                },
-            );
+            let sent = Move {
+                to,
+                currency,
+                amount,
+                order,
+            };
+            return ledger.send(account, sent);
         }
         let chain = self.world.chain(chain);
         if currency == NATIVE {

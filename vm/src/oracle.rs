@@ -34,8 +34,8 @@ pub trait ChainReader: Send + Sync {
     async fn head(&self) -> Result<Head, ReadError>;
     /// A tip read from the network now, for a caller whom the tracked one left waiting.
     async fn fresh_head(&self) -> Result<Head, ReadError>;
-    /// Whether this reader's chain has `block`, not above its tip, with that parent and, where the
-    /// family compares it, that time: the quorum agrees on a head by it, and judges ages by the head's time.
+    /// Whether this reader's chain has `block`, with that parent and that time, not above its tip: the
+    /// quorum agrees on a head by it, and judges ages by the head's time, which no hash proves to it.
     async fn contains(&self, block: &Block) -> Result<bool, ReadError>;
     /// The transaction as seen from `head`: one in a block above it is [`Transaction::Missing`].
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError>;

@@ -1,16 +1,13 @@
 //! Withdrawals of `bitcoin-vm`: the allocator's signed transactions, and what became of them.
 
-use alloy::{primitives::B256, sol_types::SolValue};
-use bitcoin::{
-    Psbt, PublicKey, ScriptBuf,
-    secp256k1::{Message, SECP256K1, SecretKey},
-    sighash::{EcdsaSighashType, SighashCache},
-};
+use alloy::primitives::B256;
+use bitcoin::{Psbt, ScriptBuf};
 use serde_json::{Map, Value, json};
 use vm::bitcoin::psbt::Payload;
 
 use super::{Account, Bitcoin, DEPOSITORY, FUNDS, STRANGER, account, body, funding, output, to};
 use crate::{
+    allocator::{self, Paid, script_of, signed_by},
     family::{ExecutionKind, Offered, Script, Withdrawing},
     ledger::Tx,
 };
@@ -21,29 +18,6 @@ const FEE: u64 = 500;
 const OWN: u8 = 1;
 const OTHER: u8 = 2;
 
-mod abi {
-    alloy::sol! {
-        struct Input { bytes txid; bytes index; bytes script; bytes value; }
-        struct Output { bytes value; bytes script; }
-        struct Payload { Input[] inputs; Output[] outputs; }
-    }
-}
-
-/// A script and satoshis.
-type Paid = (ScriptBuf, u64);
-
-fn secret(byte: u8) -> SecretKey {
-    SecretKey::from_slice(&[byte; 32]).unwrap()
-}
-
-fn key(byte: u8) -> PublicKey {
-    PublicKey::new(secret(byte).public_key(SECP256K1))
-}
-
-fn script_of(byte: u8) -> ScriptBuf {
-    ScriptBuf::new_p2wpkh(&key(byte).wpubkey_hash().unwrap())
-}
-
 fn script(of: Account) -> ScriptBuf {
     ScriptBuf::from_hex(of.1).unwrap()
 }
@@ -52,37 +26,13 @@ fn script(of: Account) -> ScriptBuf {
 fn payload(byte: u8, outputs: &[Paid]) -> Payload {
     let mut txid: B256 = funding(DEPOSITORY.0).parse().unwrap();
     txid.0.reverse();
-    let input = abi::Input {
-        txid: txid.to_vec().into(),
-        index: 0_u32.to_le_bytes().into(),
-        script: script_of(byte).to_bytes().into(),
-        value: FUNDS.to_le_bytes().into(),
-    };
-    let output = |(script, value): &Paid| abi::Output {
-        value: value.to_le_bytes().into(),
-        script: script.to_bytes().into(),
-    };
-    let payload = abi::Payload {
-        inputs: vec![input],
-        outputs: outputs.iter().map(output).collect(),
-    };
-    Payload::decode(&payload.abi_encode()).unwrap()
+    let recorded = allocator::recorded(byte, &[(txid.0, 0, FUNDS)], outputs);
+    Payload::decode(&recorded).unwrap()
 }
 
 /// Signed by the key `by`, as if it were `named`.
 fn signed(payload: &Payload, by: u8, named: u8) -> Vec<u8> {
-    let unsigned = payload.psbt().unwrap();
-    let mut hashes = SighashCache::new(&unsigned.unsigned_tx);
-    let signatures = unsigned.inputs.iter().enumerate().map(|(at, input)| {
-        let spent = input.witness_utxo.as_ref().unwrap();
-        let (script, kind) = (&spent.script_pubkey, EcdsaSighashType::All);
-        let hash = hashes.p2wpkh_signature_hash(at, script, spent.value, kind);
-        let signature = SECP256K1.sign_ecdsa(&Message::from(hash.unwrap()), &secret(by));
-        signature.serialize_compact().to_vec()
-    });
-    let signatures: Vec<_> = signatures.collect();
-    let signed = payload.signed(&key(named), &signatures).unwrap();
-    signed.serialize()
+    signed_by(payload, by, named).serialize()
 }
 
 /// The payment with what tells it apart, and the change to the account of the key `byte`.

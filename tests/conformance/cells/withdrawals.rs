@@ -64,6 +64,17 @@ impl Case {
         Ok(tx)
     }
 
+    /// What executes it is in a block that is not final.
+    fn execute_early(&self, script: &dyn Script) -> Result<Tx, Stop> {
+        let (depth, tx) = (script.depth(), self.it.execution(ExecutionKind::Good)?);
+        self.world.home.all(|ledger| {
+            ledger.lag = depth;
+            ledger.put(tx.clone());
+            ledger.grow(depth - 1);
+        });
+        Ok(tx)
+    }
+
     async fn claim(&self) -> Verdict {
         self.it.claimed(&self.world, None).await
     }
@@ -135,12 +146,7 @@ pub async fn pending(script: &'static dyn Script) -> Played {
 /// What executes it is in a block that is not final: below the depth, and above the chain's own final block.
 pub async fn early(script: &'static dyn Script) -> Played {
     let it = Case::start(script).await?;
-    let (depth, tx) = (script.depth(), it.it.execution(ExecutionKind::Good)?);
-    it.world.home.all(|ledger| {
-        ledger.lag = depth;
-        ledger.put(tx.clone());
-        ledger.grow(depth - 1);
-    });
+    let tx = it.execute_early(script)?;
     it.is_pending().await?;
     it.claim_naming(&tx).await.is_pending()?;
     it.world.home.all(|ledger| {
@@ -276,13 +282,8 @@ pub async fn both(script: &'static dyn Script) -> Played {
 
 /// A reorg drops the execution before anything is signed of it.
 pub async fn dropped(script: &'static dyn Script) -> Played {
-    let it = Case::start(script).await?;
-    let (depth, tx) = (script.depth(), it.it.execution(ExecutionKind::Good)?);
-    it.world.home.all(|ledger| {
-        ledger.lag = depth;
-        ledger.put(tx.clone());
-        ledger.grow(depth - 1);
-    });
+    let (it, depth) = (Case::start(script).await?, script.depth());
+    it.execute_early(script)?;
     it.is_pending().await?;
     it.world.home.all(|ledger| {
         ledger.reorg(depth);

@@ -10,7 +10,7 @@ use alloy::primitives::{Address, B256, U256, keccak256};
 use serde_json::json;
 use vm::{Block, ChainEntry, ChainSpec, Deposit, Transaction};
 
-use super::{BEFORE, bitcoin, solana, time};
+use super::{BEFORE, bitcoin, block_hash, solana, time};
 use crate::market::JUNK;
 
 /// Slots after which a time that a node lacks is there.
@@ -212,18 +212,13 @@ impl Ledger {
     }
 
     fn header(&self, blocks: &Blocks, number: u64) -> Block {
-        let mut hash = [0; 32];
-        hash[0] = 0xb1;
-        hash[1..9].copy_from_slice(&self.habits.number.to_be_bytes());
-        hash[16..24].copy_from_slice(&blocks.forks.to_be_bytes());
-        hash[24..].copy_from_slice(&number.to_be_bytes());
         let parent = blocks
             .mined
             .last()
             .map_or(B256::ZERO, |last| last.block.hash);
         Block {
             number,
-            hash: B256::new(hash),
+            hash: block_hash((0xb1, self.habits.number), blocks.forks, number),
             parent,
             time: self.due(blocks, number),
         }

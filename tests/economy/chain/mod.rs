@@ -173,6 +173,16 @@ pub fn time(pace: u64, number: u64) -> u64 {
     crate::clock::GENESIS - BEFORE * pace + number * pace
 }
 
+/// The hash of a block: no other block of another kind of chain, chain, fork or height has it.
+pub fn block_hash((kind, chain): (u8, u64), fork: u64, height: u64) -> B256 {
+    let mut hash = [0; 32];
+    hash[0] = kind;
+    hash[1..9].copy_from_slice(&chain.to_be_bytes());
+    hash[16..24].copy_from_slice(&fork.to_be_bytes());
+    hash[24..].copy_from_slice(&height.to_be_bytes());
+    B256::new(hash)
+}
+
 impl Chain {
     pub fn new(spec: Arc<ChainSpec>, name: &'static str, pace: u64, base: Base) -> Arc<Self> {
         let number = u64::try_from(spec.hub_chain_id).unwrap();
@@ -218,18 +228,13 @@ impl Chain {
     }
 
     fn header(&self, world: &World, number: u64) -> Block {
-        let mut hash = [0; 32];
-        hash[0] = 0xb0;
-        hash[1..9].copy_from_slice(&self.number.to_be_bytes());
-        hash[16..24].copy_from_slice(&world.forks.to_be_bytes());
-        hash[24..].copy_from_slice(&number.to_be_bytes());
         let parent = world
             .blocks
             .last()
             .map_or(B256::ZERO, |last| last.block.hash);
         Block {
             number,
-            hash: B256::new(hash),
+            hash: block_hash((0xb0, self.number), world.forks, number),
             parent,
             time: time(self.pace, number) + world.stood,
         }

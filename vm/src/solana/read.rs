@@ -135,8 +135,8 @@ impl ChainReader for Node {
 
 #[async_trait]
 impl StateReader for Node {
-    /// Finalized is final: the head itself, unless the chain's entry asks for more. All of it is this node's word: no
-    /// hash proves a time, and the time in `head` is one provider's.
+    /// Finalized is final: the head itself, unless the chain's entry asks for more. All of it is this node's word, the
+    /// head's time too: no hash proves a time.
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
         self.read(Box::pin(self.old_enough(&head.block))).await
     }
@@ -278,11 +278,18 @@ impl Node {
         time.ok_or_else(|| ReadError::Unavailable("a block without a time".into()))
     }
 
-    /// Whether `block` is on the node's chain now.
+    /// Whether `block` is on the node's chain now, with the time that the node would give its own head. A node without
+    /// that time says nothing about it.
     async fn holds(&self, block: &Block) -> Result<bool, ReadError> {
         let unknown = |what: &str| Err(ReadError::Unavailable(what.into()));
         match self.questions.block(block.number).await? {
-            Slot::Block(found) if found.hash == block.hash => Ok(true),
+            Slot::Block(found) if found.hash == block.hash => {
+                let stated = self.questions.time(block.number).await?;
+                match stated.or(found.time) {
+                    Some(time) => Ok(found.at(block.number, time) == *block),
+                    None => unknown("a block without a time"),
+                }
+            }
             Slot::Block(_) => Ok(false),
             Slot::Absent => match self.questions.is_skipped(block.number).await? {
                 true => Ok(false),

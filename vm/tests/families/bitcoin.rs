@@ -1,6 +1,7 @@
 //! The bitcoin family against recorded answers, hostile transactions and lying nodes.
 
 mod agreement;
+pub mod allocator;
 mod decode;
 mod index;
 pub mod ledger;

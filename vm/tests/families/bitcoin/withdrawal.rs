@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use bitcoin::{
-    Psbt, PublicKey, ScriptBuf,
-    secp256k1::{Message, SECP256K1, SecretKey, ecdsa},
-    sighash::{EcdsaSighashType, SighashCache},
+    Psbt, ScriptBuf,
+    secp256k1::{SecretKey, ecdsa},
 };
 use serde_json::{Value, json};
 use vm::{
@@ -15,23 +14,16 @@ use vm::{
 };
 
 use super::{
+    allocator::{self, Paid, script_of, signed_by},
     ledger::{Ledger, output, transaction},
     node::{Node, owned_by, serve},
 };
 
 const USER: &str = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
 
-fn secret(byte: u8) -> SecretKey {
-    SecretKey::from_slice(&[byte; 32]).unwrap()
-}
-
-fn key(byte: u8) -> PublicKey {
-    PublicKey::new(secret(byte).public_key(SECP256K1))
-}
-
 /// The allocator's account.
 fn script() -> ScriptBuf {
-    ScriptBuf::new_p2wpkh(&key(1).wpubkey_hash().unwrap())
+    script_of(1)
 }
 
 fn depository() -> String {
@@ -51,48 +43,9 @@ fn fund() -> String {
     "fa".repeat(32)
 }
 
-mod abi {
-    alloy::sol! {
-        struct Input { bytes txid; bytes index; bytes script; bytes value; }
-        struct Output { bytes value; bytes script; }
-        struct Payload { Input[] inputs; Output[] outputs; }
-    }
-}
-
 /// The allocator's record of a transaction that spends both outputs.
-fn recorded(outputs: &[(ScriptBuf, u64)]) -> Vec<u8> {
-    use alloy::sol_types::SolValue;
-    let inputs = [0_u32, 1].map(|place| abi::Input {
-        txid: [0xfa; 32].into(),
-        index: place.to_le_bytes().into(),
-        script: script().to_bytes().into(),
-        value: 1_000_u64.to_le_bytes().into(),
-    });
-    let output = |(script, value): &(ScriptBuf, u64)| abi::Output {
-        value: value.to_le_bytes().into(),
-        script: script.to_bytes().into(),
-    };
-    let payload = abi::Payload {
-        inputs: inputs.to_vec(),
-        outputs: outputs.iter().map(output).collect(),
-    };
-    payload.abi_encode()
-}
-
-/// The transaction, signed with `by`'s key as if it were `named`'s.
-fn signed_by(payload: &Payload, by: u8, named: u8) -> Psbt {
-    let unsigned = payload.psbt().unwrap();
-    let mut hashes = SighashCache::new(&unsigned.unsigned_tx);
-    let signatures = unsigned.inputs.iter().enumerate().map(|(at, input)| {
-        let spent = input.witness_utxo.as_ref().unwrap();
-        let (script, kind) = (&spent.script_pubkey, EcdsaSighashType::All);
-        let hash = hashes.p2wpkh_signature_hash(at, script, spent.value, kind);
-        let message = Message::from(hash.unwrap());
-        let signature = SECP256K1.sign_ecdsa(&message, &secret(by));
-        signature.serialize_compact().to_vec()
-    });
-    let signatures: Vec<_> = signatures.collect();
-    payload.signed(&key(named), &signatures).unwrap()
+fn recorded(outputs: &[Paid]) -> Vec<u8> {
+    allocator::recorded(1, &[0, 1].map(|place| ([0xfa; 32], place, 1_000)), outputs)
 }
 
 fn signed(outputs: &[(ScriptBuf, u64)]) -> Psbt {

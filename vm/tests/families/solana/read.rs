@@ -263,6 +263,43 @@ async fn a_skipped_slot_is_known_by_the_block_behind_it() {
     assert!(matches!(old, Err(ReadError::Unavailable(_))), "{old:?}");
 }
 
+/// The time of a head is what enough nodes say: no hash proves it.
+#[tokio::test]
+async fn a_block_of_another_time_is_not_the_chains_and_one_without_a_time_says_nothing() {
+    let node = node(world()).await;
+    let reader = open(&node).reader;
+    let mut dated = block(100, 0);
+    dated.time += 1;
+    assert_eq!(reader.contains(&block(100, 0)).await, Ok(true));
+    assert_eq!(reader.contains(&dated).await, Ok(false));
+    // The time may stand beside the block, or nowhere.
+    node.change(|world| {
+        world.blocks.get_mut(&90).unwrap()["blockTime"] = Value::Null;
+        world.times.insert(90, json!(1_760_000_090));
+    });
+    assert_eq!(reader.contains(&block(90, 0)).await, Ok(true));
+    node.change(|world| {
+        world.times.insert(90, Value::Null);
+    });
+    let silent = reader.contains(&block(90, 0)).await;
+    assert!(
+        matches!(silent, Err(ReadError::Unavailable(_))),
+        "{silent:?}"
+    );
+}
+
+#[tokio::test]
+async fn one_node_alone_dates_no_head() {
+    let nodes = [node(world()).await, node(world()).await];
+    nodes[0].lie(|method, _, answer| match method {
+        "getBlock" => answer["result"]["blockTime"] = json!(1_770_000_000),
+        "getBlockTime" => answer["result"] = json!(1_770_000_000),
+        _ => {}
+    });
+    let head = quorum(&nodes).head().await;
+    assert!(matches!(head, Err(ReadError::Quorum(_))), "{head:?}");
+}
+
 #[test]
 fn public_chains_are_known_by_their_first_blocks() {
     let eclipse = "EAQLJCV2mh23BsK2P9oYpV5CHVLDNHTxYss3URrNmg3s";
