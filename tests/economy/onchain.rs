@@ -154,6 +154,13 @@ impl World {
         let relay = self.chain("relay").lock();
         relay.state().executed.contains(&key)
     }
+
+    /// The same in a block that will not be undone.
+    pub fn is_executed_for_good(&self, key: B256) -> bool {
+        let relay = self.chain("relay").lock();
+        let state = relay.state_at(relay.head().saturating_sub(FINAL));
+        state.is_some_and(|state| state.executed.contains(&key))
+    }
 }
 
 impl History {

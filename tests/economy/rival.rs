@@ -138,7 +138,7 @@ impl History {
         };
         let least = if waits { LOOKS / 12 } else { 0 };
         let mut paid = deposits.iter().filter(|it| rival.paid.contains_key(&it.id));
-        let claimed = paid.all(|placed| self.world.is_executed(outcome(placed)));
+        let claimed = paid.all(|placed| self.world.is_executed_for_good(outcome(placed)));
         let lost = round > HOPES && !self.world.expects(&rival.deal);
         settled && claimed && round > least && (filled || lost)
     }
