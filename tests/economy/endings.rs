@@ -230,10 +230,13 @@ fn loses(plan: &Plan, chain: &str) -> bool {
 }
 
 /// Who asks what the solver holds has prices read, too, and who deposits another currency has its worth
-/// looked up. Their age is in what a refund pays for its settlement, to a millionth.
+/// looked up, as has the operator who releases a stranger's deposit that is parked. Their age is in what a refund
+/// pays for its settlement, to a millionth.
 fn has_prices_read(plan: &Plan) -> bool {
+    let verbs = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Verbs);
+    let released = plan.weather.iter().any(verbs);
     let asks = |power| matches!(power, Power::Asker | Power::OtherCurrency);
-    let reads = |one: &Stranger| one.has_own_order() || asks(one.power);
+    let reads = |one: &Stranger| one.has_own_order() || asks(one.power) || released && one.pays();
     near(plan).any(reads)
 }
 
