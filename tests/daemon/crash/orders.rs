@@ -82,7 +82,7 @@ impl Fixture {
         let setup = oracle(&world, 0)
             .solver(&world.solver, "destination")
             // Users deposit late here, and chains' clocks run ahead: prices are not what is tested.
-            .with("QUOTE_VALIDITY", "600")
+            .with("QUOTE_VALIDITY", "3600")
             .with("ORIGIN_RPC_URL", origin.url.as_str())
             .with("DESTINATION_RPC_URL", destination.url.as_str());
         for site in [&world.origin, &world.destination] {
