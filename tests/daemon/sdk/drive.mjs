@@ -111,7 +111,9 @@ function wallet(id) {
       })
     }
     const batch = `0x${(batches.size + 1).toString(16).padStart(64, '0')}`
-    batches.set(batch, { version: '2.0.0', id: batch, chainId: viem.toHex(id), atomic: true, status: 200, receipts })
+    const whole = receipts.every((receipt) => receipt.status === '0x1')
+    const status = whole ? 200 : 500
+    batches.set(batch, { version: '2.0.0', id: batch, chainId: viem.toHex(id), atomic: true, status, receipts })
     return { id: batch }
   }
   return over(request)
