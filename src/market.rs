@@ -11,8 +11,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 use vm::{
-    Family, SpecError, spelled_alike,
-    trade::{Limits, SwapContracts},
+    Family, SpecError, U256, spelled_alike,
+    trade::{Limits, SwapContracts, SwapService},
 };
 
 pub use read::MarketError;
@@ -84,6 +84,9 @@ pub struct Network {
     /// that no first choice has an offer for.
     #[serde(default)]
     pub fallback_exchanges: Vec<SwapContracts>,
+    /// Services that find ways through the chain's exchanges.
+    #[serde(default)]
+    pub aggregators: Vec<SwapService>,
     /// The first block that the index must look at; unset: the head at first start.
     #[serde(default)]
     pub index_from: Option<u64>,
@@ -178,6 +181,22 @@ impl TryFrom<String> for Dollars {
     }
 }
 
+/// Smallest units of a currency; a decimal text in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Units(pub U256);
+
+impl TryFrom<String> for Units {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = digits.then(|| U256::from_str_radix(&text, 10).ok());
+        let number = number.flatten().map(Self);
+        number.ok_or_else(|| format!("not a whole number of smallest units: {text}"))
+    }
+}
+
 /// What stands behind an explorer's address before an id.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ExplorerPaths {
@@ -210,6 +229,10 @@ pub struct Currency {
     /// Dollars of it that the solver may pay in an hour on its network; unset: no limit.
     #[serde(default)]
     pub hourly_cap: Option<Dollars>,
+    /// Deposits of at most so many of its smallest units are acted on in their first block, before they are final: what
+    /// a reorg then takes is the solver's loss. Unset: none.
+    #[serde(default)]
+    pub one_block_up_to: Option<Units>,
     /// In the order in which they are shown; in deals the worst of them counts. In production there must
     /// be two of different kinds.
     #[serde(default)]
@@ -324,6 +347,13 @@ impl Network {
             None if self.limits.is_empty() => Ok(None),
             None => Err(SpecError(format!("limits: {} has none", family.name))),
         }
+    }
+
+    /// Whether a deposit of so many smallest units of a currency is acted on in its first block.
+    pub fn acts_in_one_block(&self, currency: &str, amount: U256) -> bool {
+        let currency = self.currency(currency);
+        let most = currency.and_then(|currency| currency.one_block_up_to);
+        most.is_some_and(|most| amount <= most.0)
     }
 
     /// The listed currency of this address, whatever the case of its hex.

@@ -232,7 +232,7 @@ fn every_provider_is_opened_for_trading_where_the_family_trades() {
     let hub = ("RELAY_RPC_URL", "https://b.example");
     let chains = load(&[("BASE_RPC_URL", three), bitcoin, hub]).unwrap();
     assert_eq!(opened(&chains, "base").trading_providers.len(), 3);
-    assert_eq!(opened(&chains, "bitcoin").trading_providers.len(), 0);
+    assert_eq!(opened(&chains, "bitcoin").trading_providers.len(), 1);
     assert_eq!(chains.hub().unwrap().trading_providers.len(), 1);
 }
 

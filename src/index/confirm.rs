@@ -9,12 +9,12 @@ mod shelf;
 mod tests;
 mod verdict;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use futures::stream::{self, StreamExt};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use vm::{Chain, Head, Kept, Large, ReadError, Seen, aside};
+use vm::{Chain, Finality, Head, Kept, Large, ReadError, Seen, aside};
 
 use self::{
     due::{Due, Waiting, block},
@@ -23,6 +23,7 @@ use self::{
 };
 use super::{IndexError, Wakeup, looks::Looks};
 use crate::{
+    market,
     request::{Request, fact::Deposit},
     store::requests::Requests,
 };
@@ -40,6 +41,24 @@ pub struct Network {
     pub chain: Chain,
     /// Wakes the network's tail when it has to read something again.
     pub wakeup: Arc<Wakeup>,
+    /// The network in the market file, which says which deposits are acted on in their first block; unset: none.
+    pub listed: Option<Arc<market::Network>>,
+}
+
+impl Network {
+    /// What a deposit must have on top of it before it is acted on.
+    fn finality(&self, deposit: &Deposit) -> Cow<'_, Finality> {
+        let listed = self.listed.as_ref();
+        let soon = listed.is_some_and(|it| it.acts_in_one_block(&deposit.currency, deposit.amount));
+        match soon {
+            true => Cow::Owned(Finality {
+                blocks: 0,
+                seconds: 0,
+                tag: None,
+            }),
+            false => Cow::Borrowed(&self.chain.spec.finality),
+        }
+    }
 }
 
 /// What a look found.
@@ -133,14 +152,14 @@ impl Confirmer {
     /// the next look.
     async fn look_at_all(&self, name: &str, due: Vec<Due>, now: u64) -> Look {
         let mut all = Look::default();
-        let Some(Network { chain, .. }) = self.networks.get(name) else {
+        let Some(network) = self.networks.get(name) else {
             let nowhere = Verdict::Doubtful("its network is not indexed".into());
             for due in &due {
                 all.add(self.same(due, &nowhere, now).await);
             }
             return all;
         };
-        let head = match chain.reader.head().await {
+        let head = match network.chain.reader.head().await {
             Ok(head) => head,
             Err(error) => {
                 for due in &due {
@@ -149,13 +168,13 @@ impl Confirmer {
                 return all;
             }
         };
-        let old = |due: &Due| due.is_old(&chain.spec.finality, &head);
+        let old = |due: &Due| due.is_old(network, &head);
         let (mut old, early): (Vec<Due>, Vec<Due>) = due.into_iter().partition(old);
         for due in &early {
             all.add(self.same(due, &Verdict::Early, now).await);
         }
         old.truncate(A_PASS);
-        let looks = old.iter().map(|due| self.look_at(chain, &head, due, now));
+        let looks = old.iter().map(|due| self.look_at(network, &head, due, now));
         let looks: Vec<_> = looks.collect();
         let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
         while let Some(look) = looks.next().await {
@@ -170,8 +189,8 @@ impl Confirmer {
         self.settle(due, &verdicts, now).await
     }
 
-    async fn look_at(&self, chain: &Chain, head: &Head, due: &Due, now: u64) -> Look {
-        match verdicts(chain, head, due).await {
+    async fn look_at(&self, network: &Network, head: &Head, due: &Due, now: u64) -> Look {
+        match verdicts(network, head, due).await {
             Ok(verdicts) => self.settle(due, &verdicts, now).await,
             Err(error) => {
                 self.pauses.unanswered(due, now);
@@ -202,7 +221,8 @@ impl Look {
 }
 
 /// What a quorum says of the deposits of a transaction, in their order. The transaction is read once for all of them.
-async fn verdicts(chain: &Chain, head: &Head, due: &Due) -> Result<Vec<Verdict>, ReadError> {
+async fn verdicts(network: &Network, head: &Head, due: &Due) -> Result<Vec<Verdict>, ReadError> {
+    let chain = &network.chain;
     let all = |verdict: Verdict| vec![verdict; due.deposits.len()];
     let Ok(transaction) = chain.spec.family.tx(&due.transaction, None) else {
         let why = "no transaction of its network";
@@ -221,8 +241,9 @@ async fn verdicts(chain: &Chain, head: &Head, due: &Due) -> Result<Vec<Verdict>,
     let judged = aside(found.is_large(), || {
         let reading = Reading::of(&seen);
         let verdicts = due.deposits.iter().map(|(request, deposit)| {
-            match chain.spec.finality.met(&block(deposit), head) {
-                true => reading.judge(request, deposit),
+            let finality = network.finality(deposit);
+            match finality.met(&block(deposit), head) {
+                true => reading.judge(request, deposit, &finality),
                 // Nothing is decided before.
                 false => Verdict::Early,
             }

@@ -2,6 +2,7 @@
 //!
 //! - [`tail`]: one per network; follows the chain through two providers, block by block.
 //! - [`submitted`]: looks for submitted transactions until they are found.
+//! - [`mempool`]: one per network whose providers show waiting transactions; sees deposits before their block.
 //! - [`confirm`]: asks the quorum; nothing is final before.
 //! - [`tx_details`]: one per network; keeps transactions in full, for display.
 //! - [`troubles`]: what stops tails, and which chains are read. [`admin`]: what the operator asks and does.
@@ -17,6 +18,7 @@ pub mod confirm;
 pub mod fixtures;
 mod listed;
 mod looks;
+pub mod mempool;
 mod progress;
 pub mod recorder;
 pub mod submitted;

@@ -79,14 +79,16 @@ pub struct Body {
     #[schema(max_items = 64)]
     pub included_destination_swap_sources: Option<Vec<String>>,
     pub origin_gas_overhead: Option<Number>,
-    /// Who pays for the deposit's transaction. Of Solana origins: elsewhere whoever sends it pays for it, and only
-    /// the user is taken.
+    /// Who pays for the deposit's transaction and for new accounts, and signs it before the user. Of Solana origins:
+    /// elsewhere whoever sends it pays for it, and only the user is taken.
     pub deposit_fee_payer: Option<String>,
     /// Pools that each exchange of the route goes through at most, one or more. Wrapping goes through none.
     pub max_route_length: Option<Number>,
-    /// Of Solana origins: elsewhere only false is taken.
+    /// Whether an exchange goes through accounts of its own where it would need new ones of the user's. Of Solana
+    /// origins: elsewhere only false is taken.
     pub use_shared_accounts: Option<Flag>,
-    /// Of Solana origins: elsewhere only false is taken.
+    /// Whether the deposit's transaction states its limit of compute units. Of Solana origins: elsewhere only false is
+    /// taken.
     pub include_compute_unit_limit: Option<Flag>,
     pub override_price_impact: Option<Flag>,
     pub disable_swap_provider_preference: Option<Flag>,

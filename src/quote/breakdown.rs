@@ -30,8 +30,15 @@ const SOLVER: &str = "relay";
 pub struct Breakdown<'a, 'm> {
     pub case: &'a Case<'m>,
     pub amounts: &'a Amounts,
-    /// Work of the user's own transactions.
+    pub own: OwnCost,
+}
+
+/// What the user's own transactions cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnCost {
     pub work: u64,
+    /// Of the native currency, besides the work: for bytes, for new accounts.
+    pub besides: U256,
 }
 
 /// So much of a currency; below zero where a cost is a gain.
@@ -94,12 +101,12 @@ pub fn micro_signed(worth: Worth, amount: I256) -> I256 {
 }
 
 impl<'a, 'm> Breakdown<'a, 'm> {
-    /// With so much work of the user's own transactions.
-    pub fn of(priced: &'a Priced<'m>, work: u64) -> Self {
+    /// With what the user's own transactions cost.
+    pub fn of(priced: &'a Priced<'m>, own: OwnCost) -> Self {
         Self {
             case: &priced.case,
             amounts: &priced.amounts,
-            work,
+            own,
         }
     }
 
@@ -125,7 +132,8 @@ impl<'a, 'm> Breakdown<'a, 'm> {
             currency: origin.network.native().unwrap_or(origin.currency),
             ..origin.clone()
         };
-        let units = self.case.market.origin_rate.of(self.work);
+        let work = self.case.market.origin_rate.of(self.own.work);
+        let units = work.saturating_add(self.own.besides);
         (native, self.case.market.origin_native, signed(units))
     }
 

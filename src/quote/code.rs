@@ -133,6 +133,16 @@ impl Refused {
         }
     }
 
+    /// The user's transaction is too long for its chain, which the exchange in it makes it.
+    pub fn too_large(bytes: usize, most: usize) -> Self {
+        let excess = bytes.saturating_sub(most);
+        let what = format!(
+            "the deposit transaction has {bytes} bytes, {excess} more than the {most} that it may have: allow fewer \
+             pools with maxRouteLength"
+        );
+        Self::new(Code::SolanaTxTooLarge, what)
+    }
+
     /// The destination's transaction reverts. Its data is shown where it is a call.
     pub fn reverted(draft: &Draft, revert: &Revert, block: Option<u64>) -> Self {
         let reason = if revert.reason.is_empty() {

@@ -5,7 +5,7 @@ use vm::protocol::signature::eip191;
 
 use super::{
     answer::{Answer, PaymentDetails, Protocol, ProtocolV2},
-    breakdown::Breakdown,
+    breakdown::{Breakdown, OwnCost},
     code::{Code, Refused},
     context::Context,
     fill::Priced,
@@ -23,8 +23,7 @@ use crate::{
 pub struct Draft {
     pub request: Request,
     pub answer: Answer,
-    /// Work of the user's own transactions.
-    pub work: u64,
+    pub own: OwnCost,
 }
 
 /// Order, steps and texts of what was priced for the key of this label.
@@ -49,8 +48,8 @@ pub async fn draft(
     };
     let planned = steps::plan(context, &plan);
     let (planned, signature) = futures::try_join!(planned, signature(context, &order_id))?;
-    let work = steps::work(&planned, &case.intent);
-    let breakdown = Breakdown::of(priced, work);
+    let own = steps::cost(&planned, &case.intent);
+    let breakdown = Breakdown::of(priced, own);
     // The caller may shorten it, never lengthen.
     let longest = context.deps.validity;
     let seconds = case.intent.ttl.unwrap_or(longest).min(longest);
@@ -79,7 +78,7 @@ pub async fn draft(
     Ok(Draft {
         request,
         answer,
-        work,
+        own,
     })
 }
 

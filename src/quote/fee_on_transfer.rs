@@ -11,7 +11,7 @@
 use alloy::primitives::{B256, U256};
 use vm::{
     Address,
-    trade::{Draft, PaymentTerms, Spend, SwapOrder},
+    trade::{Choices, Draft, PaymentTerms, Spend, SwapOrder},
 };
 
 use super::{
@@ -54,7 +54,7 @@ pub async fn check(context: &Context, priced: &Priced<'_>) -> Result<(), Refused
         trials.push(transfer(context, &case.route.given, None, needed, amount)?);
     }
     if !intent.own || market.balance >= amounts.input_limit {
-        trials.push(exchange(context, priced)?);
+        trials.push(exchange(context, priced).await?);
     }
     let trials = trials.iter().flatten();
     let judged = trials.map(|trial| judged(context, trial, case.seconds()));
@@ -140,7 +140,10 @@ fn transfer<'a>(
 }
 
 /// The exchange that ends in the destination's currency, as if it paid somebody, and what it must have fetched.
-fn exchange<'a>(context: &Context, priced: &'a Priced<'_>) -> Result<Option<Trial<'a>>, Refused> {
+async fn exchange<'a>(
+    context: &Context,
+    priced: &'a Priced<'_>,
+) -> Result<Option<Trial<'a>>, Refused> {
     let (intent, amounts) = (&priced.case.intent, &priced.amounts);
     let (offer, from) = match (&amounts.swap_in, &amounts.swap_out) {
         (Some((offer, _)), _) if intent.own => (offer, &intent.origin),
@@ -160,9 +163,10 @@ fn exchange<'a>(context: &Context, priced: &'a Priced<'_>) -> Result<Option<Tria
         recipient: nobody.clone(),
         limit: if exact { offer.output } else { offer.input },
         deadline: priced.case.seconds().saturating_add(BELIEVED),
+        choices: Choices::default(),
     };
     // A wrap pays who pays it only: it is not tried, and takes nothing.
-    let Ok(swap) = context.deps.swaps.build(offer, &order) else {
+    let Ok(swap) = context.deps.swaps.build(offer, &order).await else {
         return Ok(None);
     };
     let mut there = Vec::new();

@@ -3,7 +3,7 @@
 use alloy::primitives::U256;
 use vm::{
     Address, ChainSpec, CodecError, OrderCall,
-    trade::{Draft, Fee, Payout, Providers, Spend, SwapOffer, SwapOrder, Work},
+    trade::{Choices, Draft, Fee, Payout, Providers, Spend, SwapOffer, SwapOrder, Work},
 };
 
 use super::{
@@ -65,7 +65,7 @@ pub fn usual_calls(providers: &Providers, intent: &Intent<'_>) -> u64 {
 }
 
 /// What the order promises to pay and to call.
-pub fn fill(context: &Context, case: &Case<'_>, amounts: &Amounts) -> Result<Fill, Refused> {
+pub async fn fill(context: &Context, case: &Case<'_>, amounts: &Amounts) -> Result<Fill, Refused> {
     let (intent, output) = (&case.intent, &case.intent.destination);
     let all = |to: &Address| Due {
         to: to.clone(),
@@ -104,7 +104,7 @@ pub fn fill(context: &Context, case: &Case<'_>, amounts: &Amounts) -> Result<Fil
             calls: intent.calls.clone(),
         },
         Some(offer) => {
-            let mut fill = swapping(context, case, amounts, offer, &router)?;
+            let mut fill = swapping(context, case, amounts, offer, &router).await?;
             fill.calls.extend(intent.calls.iter().cloned());
             fill
         }
@@ -114,7 +114,7 @@ pub fn fill(context: &Context, case: &Case<'_>, amounts: &Amounts) -> Result<Fil
 }
 
 /// The router is paid in what the solver has, and exchanges it for itself.
-fn swapping(
+async fn swapping(
     context: &Context,
     case: &Case<'_>,
     amounts: &Amounts,
@@ -132,8 +132,9 @@ fn swapping(
         recipient: router.clone(),
         limit: if exact { amount } else { amounts.minimum },
         deadline: deadline.saturating_add(wait),
+        choices: Choices::default(),
     };
-    let swap = context.deps.swaps.transaction(offer, &order)?;
+    let swap = context.deps.swaps.transaction(offer, &order).await?;
     let mut calls = Vec::new();
     if let Some(spender) = &swap.spender {
         let spend = Spend {

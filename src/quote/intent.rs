@@ -9,7 +9,10 @@ mod text;
 use std::{num::NonZero, sync::Arc};
 
 use alloy::primitives::U256;
-use vm::{Address, ChainSpec, OrderCall, trade::Authorization};
+use vm::{
+    Address, ChainSpec, OrderCall,
+    trade::{Authorization, Choices},
+};
 
 use super::{
     body::{Body, on},
@@ -46,6 +49,8 @@ pub struct Traded {
 #[derive(Clone, Debug)]
 pub struct Intent<'m> {
     pub user: Address,
+    /// The user's public key, as the caller spelled it.
+    pub user_key: Option<String>,
     pub recipient: Address,
     pub refund_to: Address,
     pub origin: Side<'m>,
@@ -71,6 +76,8 @@ pub struct Intent<'m> {
     pub disable_origin_swaps: bool,
     /// Pools that an exchange may go through.
     pub most_pools: Option<NonZero<u64>>,
+    /// How the user's transactions are to be made.
+    pub choices: Choices,
     pub include_protocol_data: bool,
     pub origin_gas_overhead: u64,
     pub ttl: Option<u64>,
@@ -86,7 +93,7 @@ impl<'m> Intent<'m> {
         let trade_type = trade_type(&body.trade_type)?;
         let (origin, destination) = sides(body, basis)?;
         let user = text::owner(&origin.spec, "user", &body.user)?;
-        later::of_solana(body, &origin.spec, &user)?;
+        let choices = later::choices(body, &origin.spec, &user)?;
         let ends = (&origin, &destination);
         let recipient = match &body.recipient {
             Some(given) => recipient(given, &destination)?,
@@ -94,7 +101,7 @@ impl<'m> Intent<'m> {
         };
         let refund_to = refund_to(body, ends, &user, &recipient)?;
         let calls = calls::read(body, trade_type, &destination)?;
-        let authorizations = calls::authorizations(body)?;
+        let authorizations = calls::authorizations(body, &destination)?;
         let operation = operation(&origin, &destination);
         let app_fees = text::app_fees(body.app_fees.as_deref().unwrap_or_default())?;
         let forced = on(body.force_solver_execution)
@@ -123,6 +130,7 @@ impl<'m> Intent<'m> {
             referrer: text::referrer(body)?,
             referrer_address: body.referrer_address.clone(),
             sources: Sources::of(body)?,
+            user_key: user_key(body),
             user,
             recipient,
             refund_to,
@@ -133,6 +141,7 @@ impl<'m> Intent<'m> {
             calls,
             authorizations,
             app_fees,
+            choices,
         };
         intent.deliverable()?;
         Ok(intent)
@@ -143,7 +152,7 @@ impl<'m> Intent<'m> {
         self.origin.network.chain_id == self.destination.network.chain_id
     }
 
-    /// Until the recipient has it: the deposit is final, the fill is confirmed.
+    /// Until the recipient has it: the deposit is final or small enough, the fill is confirmed.
     pub fn seconds(&self) -> u64 {
         let (origin, destination) = (&self.origin, &self.destination);
         if self.own {
@@ -152,9 +161,20 @@ impl<'m> Intent<'m> {
         let finality = &origin.spec.finality;
         let blocks = finality.blocks.saturating_add(1);
         let depth = blocks.saturating_mul(origin.network.block_seconds);
+        let acted_on = match self.acts_in_one_block() {
+            true => origin.network.block_seconds,
+            false => depth.max(finality.seconds),
+        };
         let confirmed = destination.network.fill_confirmations;
         let confirmed = confirmed.saturating_mul(destination.network.block_seconds);
-        depth.max(finality.seconds).saturating_add(confirmed)
+        acted_on.saturating_add(confirmed)
+    }
+
+    /// Whether the deposit is surely acted on before it is final.
+    fn acts_in_one_block(&self) -> bool {
+        let (origin, given) = (&self.origin, self.trade_type == TradeType::ExactInput);
+        let currency = &origin.currency.address;
+        given && origin.network.acts_in_one_block(currency, self.amount)
     }
 
     /// What the route cannot do for these people.
@@ -165,6 +185,9 @@ impl<'m> Intent<'m> {
             let what = "destinationCurrency: expected another currency, chain or recipient than the \
                         origin's";
             return Err(Refused::new(Code::UnsupportedRoute, what));
+        }
+        if self.own && self.operation == Operation::Send {
+            later::of_payment(&self.choices)?;
         }
         if self.own && self.operation == Operation::Swap && self.disable_origin_swaps {
             let what = "disableOriginSwaps: a swap on one chain is made on the origin";
@@ -177,6 +200,12 @@ impl<'m> Intent<'m> {
         }
         Ok(())
     }
+}
+
+/// The user's public key, as the caller spelled it.
+fn user_key(body: &Body) -> Option<String> {
+    let data = body.additional_data.as_ref()?;
+    data.user_public_key.clone()
 }
 
 fn number(given: Option<Number>) -> Option<u64> {

@@ -11,7 +11,7 @@ use super::{
     admission::{Burden, admit, drained},
     answer::{Answer, MultiAnswer, MultiRequest},
     body::Body,
-    breakdown::Breakdown,
+    breakdown::{Breakdown, OwnCost},
     code::{Code, Refused},
     context::{Caller, Context},
     draft::{Draft, draft, hold, room, unkept},
@@ -182,18 +182,18 @@ fn of_origin(at: usize, refused: Refused) -> Refused {
     Refused { message, ..refused }
 }
 
-fn apart(draft: Draft) -> (Request, (Answer, u64)) {
-    (draft.request, (draft.answer, draft.work))
+fn apart(draft: Draft) -> (Request, (Answer, OwnCost)) {
+    (draft.request, (draft.answer, draft.own))
 }
 
-/// The answer of all orders, out of each one's answer and the work of its user's own transactions.
+/// The answer of all orders, out of each one's answer and what its user's own transactions cost.
 fn joined(
     priced: &[Priced<'_>],
     requests: &[Request],
-    answers: Vec<(Answer, u64)>,
+    answers: Vec<(Answer, OwnCost)>,
 ) -> Result<MultiAnswer, Refused> {
     let breakdowns = priced.iter().zip(&answers);
-    let breakdowns = breakdowns.map(|(one, (_, work))| Breakdown::of(one, *work));
+    let breakdowns = breakdowns.map(|(one, (_, own))| Breakdown::of(one, *own));
     let breakdowns: Vec<_> = breakdowns.collect();
     let none = || Refused::new(Code::InvalidField, "origins: expected at least one");
     let joint = Joint::of(&breakdowns).ok_or_else(none)?;

@@ -5,7 +5,7 @@ use vm::trade::Fee;
 use super::{
     admission::{Burden, admit, drained},
     amounts::{Amounts, Pricing},
-    breakdown::Breakdown,
+    breakdown::{Breakdown, OwnCost},
     code::{Code, Refused},
     context::Context,
     fee_on_transfer,
@@ -43,7 +43,7 @@ pub async fn price<'m>(
         fee_on_transfer::check(context, &priced),
         admit(context, &priced.case, Burden::of(&priced, key))
     )?;
-    Breakdown::of(&priced, 0).check()?;
+    Breakdown::of(&priced, OwnCost::default()).check()?;
     Ok(priced)
 }
 
@@ -67,13 +67,13 @@ async fn settled(
         }
         amounts => amounts?,
     };
-    let mut promised = fill(context, case, &amounts)?;
+    let mut promised = fill(context, case, &amounts).await?;
     if !intent.own {
         enough(pricing, &amounts)?;
         fee = simulate::taken(context, intent, &promised, fee).await?;
         simulate::limited(providers, intent, &amounts, fee.work)?;
         amounts = pricing.amounts(fee).await?;
-        promised = fill(context, case, &amounts)?;
+        promised = fill(context, case, &amounts).await?;
     }
     enough(pricing, &amounts)?;
     Ok((amounts, promised, fee))

@@ -53,9 +53,8 @@ impl Quoter {
             amounts: &priced.amounts,
             order_id: B256::repeat_byte(0xee),
         };
-        let planned = steps::plan(context, &plan).await?;
-        let work = steps::work(&planned, &priced.case.intent);
-        let breakdown = Breakdown::of(&priced, work);
+        let own = steps::expected(context, &plan).await?;
+        let breakdown = Breakdown::of(&priced, own);
         Ok(PriceAnswer {
             fees: breakdown.fees(),
             details: breakdown.details(false),

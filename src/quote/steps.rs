@@ -1,15 +1,19 @@
 //! What the user signs.
 
-use alloy::primitives::B256;
-use vm::trade::{
-    self, DepositTerms, PaymentTerms, Spend, StepBuilder, StepFee, StepKind, SwapDraft, SwapOrder,
-    Work,
+use alloy::primitives::{B256, Bytes, U256};
+use vm::{
+    Address,
+    trade::{
+        self, DepositTerms, Need, PaymentTerms, Spend, StepFee, StepKind, SwapDraft, SwapOrder,
+        Trial, Unfit, Unfunded, Work,
+    },
 };
 
 use super::{
     amounts::Amounts,
     answer::{Check, Item, Step},
-    code::Refused,
+    breakdown::OwnCost,
+    code::{Code, Refused},
     context::Context,
     fill::SWAP_LIFE,
     intent::Intent,
@@ -22,6 +26,8 @@ use crate::request::Operation;
 pub struct Planned {
     pub step: trade::Step,
     pub work: u64,
+    /// Of the native currency, what the chain charges besides, as far as it says so.
+    besides: U256,
 }
 
 /// What the steps follow from.
@@ -35,11 +41,12 @@ pub struct Plan<'a, 'm> {
 pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>, Refused> {
     let Case { intent, market, .. } = plan.case;
     let chain = context.chain(&intent.origin)?;
-    let mut steps = Vec::new();
-    if plan.amounts.swap_in.is_some() {
-        steps.extend(swap(context, plan).await?);
-    }
+    let mut steps = swap(context, plan).await?;
     if intent.own && intent.operation == Operation::Send {
+        // No chain of that kind tells whose payment a transaction is.
+        if chain.providers.funding.is_some() {
+            return Err(lacking(&intent.origin.spec, "payments to follow"));
+        }
         let draft = chain.steps()?.send(&PaymentTerms {
             from: &intent.user,
             to: &intent.recipient,
@@ -53,7 +60,13 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
         });
     }
     if !intent.own {
-        steps.extend(deposit(chain.steps()?, plan)?);
+        steps = deposit(chain, plan, steps).await?;
+    }
+    let joined = plan.amounts.swap_in.is_some() && !steps.iter().any(is_swap);
+    for step in &steps {
+        if is_swap(step) || joined && step.kind == StepKind::Deposit {
+            fits(chain, step).await?;
+        }
     }
     let first = match steps.first() {
         // What the user cannot pay yet cannot be estimated either.
@@ -62,19 +75,60 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
         }
         _ => None,
     };
-    let planned = steps.into_iter().enumerate().map(|(at, step)| Planned {
-        work: first
-            .filter(|_| at == 0)
-            .unwrap_or_else(|| usual(chain, plan.amounts, step.kind)),
-        step,
-    });
-    Ok(planned.collect())
+    let mut planned = Vec::with_capacity(steps.len());
+    for (at, step) in steps.into_iter().enumerate() {
+        planned.push(Planned {
+            work: first
+                .filter(|_| at == 0)
+                .unwrap_or_else(|| usual(chain, plan.amounts, (step.kind, joined))),
+            besides: besides(chain, &step).await,
+            step,
+        });
+    }
+    Ok(planned)
 }
 
-/// The work of a step where nothing can be estimated yet.
-fn usual(chain: &PricingChain, amounts: &Amounts, step: StepKind) -> u64 {
+fn is_swap(step: &trade::Step) -> bool {
+    step.kind == StepKind::Swap
+}
+
+/// Refused where no node would take the transaction that an exchange makes long.
+async fn fits(chain: &PricingChain, step: &trade::Step) -> Result<(), Refused> {
+    chain
+        .providers
+        .wallet
+        .admit(&step.draft)
+        .await?
+        .map_err(|unfit| match unfit {
+            Unfit::Large { bytes, most } => Refused::too_large(bytes, most),
+            unfit => {
+                tracing::warn!(%unfit, "an exchange that no node would take");
+                Refused::new(Code::SwapQuoteFailed, "the swap cannot be sent")
+            }
+        })
+}
+
+/// What the chain charges for a transaction besides its work: shown to the user, so what nobody says is left out.
+async fn besides(chain: &PricingChain, step: &trade::Step) -> U256 {
+    if !chain.providers.limits.besides {
+        return U256::ZERO;
+    }
+    let said = chain
+        .providers
+        .fees
+        .besides(&Trial::free(&step.draft))
+        .await;
+    said.unwrap_or_default()
+}
+
+/// The work of a step where nothing can be estimated yet; whether the exchange is joined to the deposit.
+fn usual(chain: &PricingChain, amounts: &Amounts, (step, joined): (StepKind, bool)) -> u64 {
     let usual = chain.providers.usual;
     match step {
+        StepKind::Deposit if joined => {
+            let swap = self::usual(chain, amounts, (StepKind::Swap, false));
+            usual(Work::Deposit).saturating_add(swap)
+        }
         StepKind::Approve => usual(Work::Approve),
         StepKind::Deposit => usual(Work::Deposit),
         StepKind::Send => usual(Work::Send),
@@ -85,7 +139,11 @@ fn usual(chain: &PricingChain, amounts: &Amounts, step: StepKind) -> u64 {
     }
 }
 
-fn deposit(steps: &dyn StepBuilder, plan: &Plan<'_, '_>) -> Result<Vec<trade::Step>, Refused> {
+async fn deposit(
+    chain: &PricingChain,
+    plan: &Plan<'_, '_>,
+    before: Vec<trade::Step>,
+) -> Result<Vec<trade::Step>, Refused> {
     let Case {
         intent,
         route,
@@ -94,7 +152,7 @@ fn deposit(steps: &dyn StepBuilder, plan: &Plan<'_, '_>) -> Result<Vec<trade::St
     } = plan.case;
     let paid = &route.paid;
     let Some(depository) = &paid.spec.depository else {
-        return Ok(Vec::new());
+        return Ok(before);
     };
     let terms = DepositTerms {
         user: &intent.user,
@@ -105,8 +163,68 @@ fn deposit(steps: &dyn StepBuilder, plan: &Plan<'_, '_>) -> Result<Vec<trade::St
         explicit: market.explicit,
         approved: market.approved,
         reset: paid.currency.approval_reset,
+        funds: &funds(chain, plan, depository).await?,
+        before: &before,
+        choices: &intent.choices,
     };
-    Ok(steps.deposit(&terms)?)
+    Ok(chain.steps()?.deposit(&terms)?)
+}
+
+/// What the deposit is made of besides its terms.
+async fn funds(
+    chain: &PricingChain,
+    plan: &Plan<'_, '_>,
+    depository: &Address,
+) -> Result<Bytes, Refused> {
+    let Case {
+        intent,
+        route,
+        market,
+        ..
+    } = plan.case;
+    let Some(funding) = &chain.providers.funding else {
+        return Ok(Bytes::new());
+    };
+    let need = Need {
+        user: &intent.user,
+        key: intent.user_key.as_deref(),
+        depository,
+        currency: &route.paid.address,
+        amount: plan.amounts.sum.paid,
+        rate: market.origin_rate,
+    };
+    funding.fund(&need).await?.map_err(unfunded)
+}
+
+fn unfunded(why: Unfunded) -> Refused {
+    let (code, field) = match why {
+        Unfunded::Short { .. } => (Code::InsufficientFunds, "user"),
+        Unfunded::Small { .. } => (Code::AmountTooLow, "amount"),
+        Unfunded::Key(_) => (Code::InvalidField, "additionalData.userPublicKey"),
+        Unfunded::Unable(_) => (Code::UnsupportedRoute, "user"),
+    };
+    Refused::new(code, format!("{field}: {why}"))
+}
+
+/// The cost that a price counts: of the user's transactions, or what those usually take where the user could not make
+/// them yet.
+pub async fn expected(context: &Context, plan: &Plan<'_, '_>) -> Result<OwnCost, Refused> {
+    let intent = &plan.case.intent;
+    match self::plan(context, plan).await {
+        Ok(planned) => Ok(cost(&planned, intent)),
+        Err(refused) if refused.code == Code::InsufficientFunds => {
+            let deposit = usual(
+                context.chain(&intent.origin)?,
+                plan.amounts,
+                (StepKind::Deposit, false),
+            );
+            Ok(OwnCost {
+                work: deposit.saturating_add(intent.origin_gas_overhead),
+                ..OwnCost::default()
+            })
+        }
+        Err(refused) => Err(refused),
+    }
 }
 
 /// The user's exchange. It names the order where it is all that the user does; before a deposit it pays the user.
@@ -127,8 +245,9 @@ async fn swap(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<trade::Step>
             .case
             .seconds()
             .saturating_add(intent.ttl.unwrap_or(SWAP_LIFE).min(SWAP_LIFE)),
+        choices: intent.choices.clone(),
     };
-    let SwapDraft { spender, mut draft } = context.deps.swaps.transaction(offer, &order)?;
+    let SwapDraft { spender, mut draft } = context.deps.swaps.transaction(offer, &order).await?;
     if intent.own {
         let builder = context.chain(origin)?.steps()?;
         draft = builder.name(draft, plan.order_id)?;
@@ -155,10 +274,14 @@ async fn swap(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<trade::Step>
     Ok(steps)
 }
 
-/// The work that the user pays for: of all transactions, and what the wallet adds.
-pub fn work(planned: &[Planned], intent: &Intent<'_>) -> u64 {
+/// What the user pays for: all transactions, and what the wallet adds.
+pub fn cost(planned: &[Planned], intent: &Intent<'_>) -> OwnCost {
     let work = planned.iter().map(|one| one.work);
-    work.fold(intent.origin_gas_overhead, u64::saturating_add)
+    let besides = planned.iter().map(|one| one.besides);
+    OwnCost {
+        work: work.fold(intent.origin_gas_overhead, u64::saturating_add),
+        besides: besides.fold(U256::ZERO, U256::saturating_add),
+    }
 }
 
 /// The steps of an answer.

@@ -84,13 +84,21 @@ impl Swaps {
     }
 
     /// The transaction of an offer, by the exchange that made it.
-    pub fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError> {
-        self.venue(offer)?.build(offer, order)
+    pub async fn build(
+        &self,
+        offer: &SwapOffer,
+        order: &SwapOrder,
+    ) -> Result<SwapDraft, SwapError> {
+        self.venue(offer)?.build(offer, order).await
     }
 
     /// The same, or the refusal of the quote.
-    pub fn transaction(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, Refused> {
-        self.build(offer, order).map_err(|error| {
+    pub async fn transaction(
+        &self,
+        offer: &SwapOffer,
+        order: &SwapOrder,
+    ) -> Result<SwapDraft, Refused> {
+        self.build(offer, order).await.map_err(|error| {
             tracing::warn!(source = offer.source, why = %error, "an offer cannot be built");
             Refused::new(Code::SwapQuoteFailed, "the swap cannot be built")
         })
@@ -135,6 +143,7 @@ fn spec(network: &Network) -> SwapSpec {
         hubs: hubs.map(|token| token.address.clone()).collect(),
         first: network.uniswap_v3.clone().into_iter().collect(),
         second: network.fallback_exchanges.clone(),
+        services: network.aggregators.clone(),
     }
 }
 

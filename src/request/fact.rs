@@ -14,7 +14,8 @@ pub struct Facts {
     pub updated_at: u64,
     /// Every deposit that named the order, in the order in which they were first seen.
     pub deposits: Vec<Deposit>,
-    /// The user's own transactions of a request that the user executes.
+    /// The user's own transactions of a request that the user executes; of another request the deposits that wait for a
+    /// block.
     pub own: Vec<Sent>,
     /// What the solver sent for the order, first to last.
     pub attempts: Vec<Attempt>,

@@ -215,7 +215,7 @@ pub(super) fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
     let deposits = facts.standing().filter(speaks);
     let deposits = deposits.map(|deposit| &deposit.transaction);
     match request.execution {
-        Execution::Solver => each_once(deposits),
+        Execution::Solver => each_once(sighted(facts).chain(deposits)),
         Execution::User => each_once(own(facts).chain(deposits)),
     }
 }
@@ -230,6 +230,13 @@ pub(super) fn outgoing(request: &Request, facts: &Facts) -> Vec<String> {
         Execution::Solver => each_once(solver),
         Execution::User => each_once(own(facts)),
     }
+}
+
+/// The user's transactions that wait for a block.
+fn sighted(facts: &Facts) -> impl Iterator<Item = &String> {
+    let own = facts.own.iter();
+    let own = own.filter(|sent| sent.state == State::Broadcast);
+    own.map(|sent| &sent.transaction)
 }
 
 fn own(facts: &Facts) -> impl Iterator<Item = &String> {

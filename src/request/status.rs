@@ -95,7 +95,9 @@ fn solved(request: &Request, facts: &Facts) -> Verdict {
     given_back(request, facts, reorged, (confirmed, sent)).unwrap_or_else(|| {
         let mut standing = facts.standing();
         let counts = standing.any(|deposit| speaks(request, facts, deposit));
-        plain(match counts {
+        let mut own = facts.own.iter();
+        let waits = own.any(|sent| sent.state == State::Broadcast);
+        plain(match counts || waits {
             true => Status::Pending,
             false => Status::Waiting,
         })

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use vm::{Address, B256, EvmAddress};
+use vm::{Address, B256, EvmAddress, trade::Mempool};
 
 use self::networks::{TradedNetwork, traded_networks};
 use super::{
@@ -24,6 +24,7 @@ use crate::{
     index::{
         self,
         confirm::{self, Confirmer},
+        mempool::Watcher,
         submitted::{self, Transactions},
         tail::Tail,
         troubles::Troubles,
@@ -161,6 +162,14 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     })
 }
 
+/// What the providers of a network show of transactions that wait for a block.
+fn pools(network: &TradedNetwork<'_>) -> Vec<Arc<dyn Mempool>> {
+    let providers = network.opened.trading_providers.iter();
+    providers
+        .filter_map(|provider| provider.mempool.clone())
+        .collect()
+}
+
 impl EngineContext<'_> {
     async fn settler(
         &self,
@@ -209,7 +218,7 @@ impl EngineContext<'_> {
                 chain: network.opened.chain.clone(),
                 wakeup: network.wakeup.clone(),
                 block_seconds: network.listed.block_seconds,
-                fresh: true,
+                fresh: pools(network).is_empty(),
             };
             (network.name().to_owned(), watched)
         });
@@ -247,11 +256,13 @@ impl EngineContext<'_> {
             let observing = self.observer(network).run(clock, self.shutdown.clone());
             let name = format!("witnesses of {}", network.name());
             tasks.push((name, Box::pin(observing)));
+            tasks.extend(self.watcher(network));
         }
         let confirmed = self.networks.iter().map(|network| {
             let watched = confirm::Network {
                 chain: network.opened.chain.clone(),
                 wakeup: network.wakeup.clone(),
+                listed: Some(Arc::new(network.listed.clone())),
             };
             (network.name().to_owned(), watched)
         });
@@ -264,6 +275,20 @@ impl EngineContext<'_> {
         let sweeping = Sweep::of(&self.requests).run(store, clock, self.shutdown.clone());
         tasks.push(("retention".into(), Box::pin(sweeping)));
         tasks
+    }
+
+    /// Watches for deposits that wait for a block, where providers show them.
+    fn watcher(&self, network: &TradedNetwork<'_>) -> Option<Task> {
+        let pools = pools(network);
+        if pools.is_empty() {
+            return None;
+        }
+        let chain = network.opened.chain.clone();
+        let watcher = Watcher::new(network.name(), chain, pools, self.requests.clone());
+        let pace = network.listed.block_seconds;
+        let watching = watcher.run(pace, self.outside.clock, self.shutdown.clone());
+        let name = format!("waiting deposits of {}", network.name());
+        Some((name, Box::pin(watching)))
     }
 
     fn index_admin_handle(&self) -> index::admin::AdminHandle {

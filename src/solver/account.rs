@@ -239,6 +239,12 @@ impl SolverAccount {
             SubmitError::Codec(error) => error.into(),
             SubmitError::Unsigned(error) => error.into(),
             SubmitError::Dear => SolverError::Dear(network()),
+            SubmitError::Short { available, needed } => SolverError::Short {
+                network: network(),
+                currency: self.chain.native.text().to_owned(),
+                available,
+                needed,
+            },
             SubmitError::Jumped(jump) => {
                 self.report(jump);
                 let network = network();

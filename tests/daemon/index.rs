@@ -140,6 +140,7 @@ impl Rig {
         let network = Network {
             chain: chain.clone(),
             wakeup: Arc::default(),
+            listed: None,
         };
         let networks = HashMap::from([("origin".to_owned(), network)]);
         let providers = vec![provider.inspector];

@@ -45,7 +45,7 @@ fn call_of(swap: &SwapDraft) -> Call {
 async fn exchange(rig: &Rig, terms: &SwapTerms) {
     let offer = only(rig, terms).await;
     let order = rig.order(RECIPIENT, limit(&offer)).await;
-    let swap = rig.swaps.build(&offer, &order).unwrap();
+    let swap = rig.swaps.build(&offer, &order).await.unwrap();
     let native = Address::from_slice(terms.input.bytes()).is_zero();
     assert_eq!(offer.source, "uniswap-v3");
     assert_eq!(swap.spender.is_none(), native, "{terms:?}");
@@ -113,7 +113,7 @@ async fn wrapping_is_one_for_one() {
             ("wrap", offer.terms.amount, offer.terms.amount)
         );
         let order = rig.order(user, offer.output).await;
-        let swap = rig.swaps.build(&offer, &order).unwrap();
+        let swap = rig.swaps.build(&offer, &order).await.unwrap();
         assert_eq!(swap.spender, None);
         let receipt = rig.send(&swap).await;
         assert!(receipt.status() && receipt.gas_used < 21_000 + offer.work);
@@ -197,7 +197,7 @@ async fn fill(rig: &Rig, offer: &SwapOffer, limit: U256) -> U256 {
         payer: vm_address(router),
         ..rig.order(router, limit).await
     };
-    let swap = call_of(&rig.swaps.build(offer, &order).unwrap());
+    let swap = call_of(&rig.swaps.build(offer, &order).await.unwrap());
     let output = Address::from_slice(offer.terms.output.bytes());
     let (to, amount) = (RECIPIENT, offer.output);
     let calls = vec![
@@ -233,8 +233,8 @@ async fn second_choices_are_exchanges_of_their_own() {
     let offer = swaps.seconds(&terms, |_| true).await.unwrap().remove(0);
     assert_eq!((offer.source, offer.route[0]), ("uniswap-v3-fallback", 1));
     let order = rig.order(RECIPIENT, limit(&offer)).await;
-    let swap = swaps.build(&offer, &order).unwrap();
+    let swap = swaps.build(&offer, &order).await.unwrap();
     assert!(rig.send(&swap).await.status());
     assert_eq!(rig.held(rig.site.token, RECIPIENT).await, offer.output);
-    assert!(rig.swaps.build(&offer, &order).is_err());
+    assert!(rig.swaps.build(&offer, &order).await.is_err());
 }

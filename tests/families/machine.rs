@@ -19,6 +19,7 @@ use crate::{
     process::{Process, ProcessContext},
     scripted::{self, Scripted},
     side::{Act, Kind, Named, Side},
+    solana::Solana,
 };
 
 const SOLVER: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -49,6 +50,7 @@ fn side(kind: Kind, (shared, machine): (&Shared, &str), named: Named) -> Box<dyn
     match kind {
         Kind::Evm => Box::new(Evm::traded(shared, named)),
         Kind::Scripted => Box::new(Scripted::new(machine, named)),
+        Kind::Solana => Box::new(Solana::new(machine, named)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every family trades with every other one and with itself in the same scenarios: fills, refunds, payments that fail,
 //! expire or lose their block, crashes, and providers that are of no use. `scripted-vm` has none of EVM's habits, so
-//! what both pass depends on none of them.
+//! what both pass depends on none of them. `solana-vm` trades over scripted nodes, which answer in this process.
 //!
 //! `cargo test --test families -- --nocapture` prints the matrix. `INTENTD_SCENARIO=name` selects one scenario,
 //! `INTENTD_PAIR=evm-scripted` one pair; both together print the log of that one.
@@ -37,6 +37,7 @@ mod process;
 mod scenarios;
 mod scripted;
 mod side;
+mod solana;
 
 use std::{num::NonZero, panic::AssertUnwindSafe, sync::Mutex};
 
@@ -47,11 +48,14 @@ use side::Kind;
 /// Origin and destination.
 type Pair = (Kind, Kind);
 
-const PAIRS: [Pair; 4] = [
+const PAIRS: [Pair; 7] = [
     (Kind::Evm, Kind::Evm),
     (Kind::Evm, Kind::Scripted),
     (Kind::Scripted, Kind::Evm),
     (Kind::Scripted, Kind::Scripted),
+    (Kind::Evm, Kind::Solana),
+    (Kind::Solana, Kind::Evm),
+    (Kind::Solana, Kind::Solana),
 ];
 
 /// The result of one scenario of one pair.

@@ -13,6 +13,7 @@ pub type Named = (&'static str, u64, u64);
 pub enum Kind {
     Evm,
     Scripted,
+    Solana,
 }
 
 impl Kind {
@@ -20,6 +21,7 @@ impl Kind {
         match self {
             Self::Evm => "evm",
             Self::Scripted => "scripted",
+            Self::Solana => "solana",
         }
     }
 }

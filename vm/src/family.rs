@@ -3,14 +3,14 @@
 //! A [`Family`] is a table entry: pure codecs, and a way to open one provider of one chain. What a
 //! family cannot do is `None`. The daemon looks families up by name once, when it loads its chains.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::{
+    endpoint::Endpoint,
     finality::Finality,
     hint::Hints,
-    http,
     oracle::{ChainReader, StateReader},
     protocol::{
         self,
@@ -59,6 +59,8 @@ pub struct Family {
     /// How what an account means to pay lands.
     pub landing: Option<&'static dyn Landing>,
     pub steps: Option<&'static dyn StepBuilder>,
+    /// Whether callers choose how the user's transactions are made: [`Choices`](crate::trade::Choices).
+    pub choices: bool,
     /// `None`: nobody but its owner takes what an account has.
     pub approvals: Option<&'static dyn ApprovalSteps>,
     /// Opens the exchanges that a chain's configuration names.
@@ -101,6 +103,15 @@ pub struct FamilyKeys {
 
 /// Opens one provider without network traffic. An error where the configuration of the chain does not fit its family.
 pub type OpenProvider = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Provider, SpecError>;
+
+/// A half of a family that is not ready for money: builds without tests do not have it.
+#[cfg(any(feature = "bitcoin", feature = "solana"))]
+pub(crate) const fn of_tests<T: Copy>(half: T) -> Option<T> {
+    if cfg!(any(test, feature = "testing")) {
+        return Some(half);
+    }
+    None
+}
 
 impl Family {
     /// Parses an account, contract or currency of this family.
@@ -338,42 +349,6 @@ impl ChainSpec {
     /// The primary depository and the additional ones.
     pub fn depositories(&self) -> impl Iterator<Item = &Address> {
         self.depository.iter().chain(&self.additional_depositories)
-    }
-}
-
-/// One provider's address and manners.
-#[derive(Clone)]
-pub struct Endpoint {
-    /// The place in the operator's list, from 1: metrics name it, because hosts may be private.
-    pub position: usize,
-    /// May hold credentials: never printed. [`Endpoint::name`] is.
-    pub url: url::Url,
-    pub timeout: Duration,
-    /// Bytes of an answer that are read at most.
-    pub longest: usize,
-    /// Whether so many more calls may be sent now; `None`: any number.
-    pub allows: Option<http::Allows>,
-    /// What the provider is asked through; all share one, see [`Endpoint::client`].
-    pub client: reqwest::Client,
-}
-
-impl Endpoint {
-    /// A client that trusts no node: no redirects, no compression, no proxy of the environment.
-    pub fn client() -> Result<reqwest::Client, SpecError> {
-        http::client()
-    }
-
-    /// Host and port: enough to tell providers apart, no secrets.
-    pub fn name(&self) -> String {
-        let host = self.url.host_str().unwrap_or("?");
-        let port = self.url.port();
-        port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-    }
-}
-
-impl std::fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name())
     }
 }
 

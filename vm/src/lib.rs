@@ -2,6 +2,7 @@
 //!
 //! - [`types`]: chain-neutral facts (receipts, deposits, payments).
 //! - [`family`]: the seam: what a family offers.
+//! - [`endpoint`]: where a provider is.
 //! - [`oracle`]: reading: the reader traits.
 //! - [`finality`]: when a block counts.
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
@@ -11,6 +12,7 @@
 //! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
 
 mod aside;
+pub mod endpoint;
 pub mod family;
 pub mod finality;
 pub mod hint;
@@ -43,6 +45,7 @@ pub mod tron;
 pub mod xrp;
 
 pub use aside::{Kept, LARGE_BYTES, LARGE_EVENTS, Large, aside};
+pub use endpoint::Endpoint;
 pub use family::*;
 pub use finality::{Finality, FinalityTag};
 pub use oracle::*;

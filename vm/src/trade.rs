@@ -8,9 +8,11 @@
 mod draft;
 pub(crate) mod failover;
 mod fee;
+mod funding;
 mod head_calls;
 mod inspect;
 mod key;
+mod mempool;
 mod providers;
 mod simulate;
 mod source;
@@ -25,24 +27,27 @@ use serde_json::{Map, Value};
 
 use crate::{
     ReadError,
-    family::{ChainSpec, Endpoint, SpecError},
+    endpoint::Endpoint,
+    family::{ChainSpec, SpecError},
 };
 
 pub use self::{
     draft::{Authorization, Body, Call, Draft, Unfit},
     failover::Failover,
     fee::{Fee, FeeRate, Limits, Work},
+    funding::{Funding, Need, Unfunded},
     head_calls::HeadCalls,
     inspect::{Change, Diff, TxDetails, TxInspector},
     key::{Message, Scheme, Signer, Unsigned},
+    mempool::{Mempool, WaitingTx},
     providers::{
         Approvals, ContractChecks, Fees, ListedContracts, OpenAccount, OpenProviders, Providers,
         ProvidersContext, Trial, Wallet,
     },
     simulate::{Called, Contracts, Revert, Simulator},
-    source::{DepositTx, ScanError, Scanner},
+    source::{DepositTx, Outputs, ScanError, Scanner, SpentBy, Unspent},
     steps::{
-        ApprovalSteps, DepositTerms, Fill, FillTerms, PaymentTerms, Payout, Spend, Step,
+        ApprovalSteps, Choices, DepositTerms, Fill, FillTerms, PaymentTerms, Payout, Spend, Step,
         StepBuilder, StepFee, StepKind,
     },
     submit::{
@@ -51,8 +56,8 @@ pub use self::{
         Writer,
     },
     swap::{
-        OpenSwaps, SwapAccess, SwapContracts, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapSpec,
-        SwapTerms, SwapVenue, SwapVenues,
+        OpenSwaps, SwapAccess, SwapContracts, SwapDraft, SwapError, SwapOffer, SwapOrder,
+        SwapService, SwapSpec, SwapTerms, SwapVenue, SwapVenues,
     },
     wallet::{Accounts, CurrencyInfo},
 };
@@ -70,6 +75,10 @@ pub struct TradingProvider {
     pub accounts: Arc<dyn Accounts>,
     pub writer: Arc<dyn Writer>,
     pub inspector: Arc<dyn TxInspector>,
+    /// `None`: a deposit is not shown before it is in a block.
+    pub mempool: Option<Arc<dyn Mempool>>,
+    /// `None`: accounts have balances, not outputs.
+    pub outputs: Option<Arc<dyn Outputs>>,
     pub simulator: Option<Arc<dyn Simulator>>,
     pub contracts: Option<Arc<dyn Contracts>>,
 }
@@ -78,6 +87,11 @@ impl TradingProvider {
     /// Reads contracts; an error where the provider cannot.
     pub fn contracts(&self) -> Result<&Arc<dyn Contracts>, ReadError> {
         self.contracts.as_ref().ok_or_else(unable)
+    }
+
+    /// What accounts hold; an error where the chain has balances.
+    pub fn outputs(&self) -> Result<&Arc<dyn Outputs>, ReadError> {
+        self.outputs.as_ref().ok_or_else(unable)
     }
 
     /// Tries transactions; an error where the provider cannot.

@@ -6,9 +6,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use vm::{B256, Block, Finality, Head};
+use vm::{B256, Block, Head};
 
-use super::{Confirmer, Pending, shelf::Pauses};
+use super::{Confirmer, Network, Pending, shelf::Pauses};
 use crate::{
     index::{IndexError, apply},
     request::fact::{Deposit, Standing},
@@ -41,10 +41,10 @@ impl Due {
         }
     }
 
-    /// Whether the block of one of them is final. Others cost little: nothing is read of them.
-    pub fn is_old(&self, finality: &Finality, head: &Head) -> bool {
+    /// Whether the block of one of them is old enough. Others cost little: nothing is read of them.
+    pub fn is_old(&self, network: &Network, head: &Head) -> bool {
         let mut deposits = self.deposits.iter();
-        deposits.any(|(_, deposit)| finality.met(&block(deposit), head))
+        deposits.any(|(_, deposit)| network.finality(deposit).met(&block(deposit), head))
     }
 }
 

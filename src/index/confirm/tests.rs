@@ -52,6 +52,7 @@ async fn bench_of(execution: Execution, user: &str) -> Bench {
     let network = Network {
         chain: fixtures::chain("origin", &script),
         wakeup: Arc::default(),
+        listed: None,
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
     let mut request = request::fixtures::request(1);
@@ -288,7 +289,8 @@ async fn a_deposit_is_its_depositors_own_when_a_quorum_shows_who_gave_it() {
         };
         let mut request = bench.request.clone();
         request.order.inputs[0].payment.currency = fixtures::DEPOSITORY.into();
-        let Verdict::Final(agreed) = Reading::of(&seen).judge(&request, &facts.deposits[0]) else {
+        let (deposit, finality) = (&facts.deposits[0], &chain.spec.finality);
+        let Verdict::Final(agreed) = Reading::of(&seen).judge(&request, deposit, finality) else {
             panic!("row {row}");
         };
         assert_eq!(agreed.own, row == 1, "row {row}");
@@ -515,6 +517,7 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     let network = Network {
         chain: fixtures::chain("destination", &dark),
         wakeup: Arc::default(),
+        listed: None,
     };
     let networks = &mut bench.confirmer.networks;
     networks.insert("destination".into(), network);

@@ -2,7 +2,7 @@
 //! for good is doubtful here, and a doubtful deposit is never final. How many deposits there may be is judged by
 //! whoever pays for one.
 
-use vm::{B256, Payment, PaymentKind, Receipt, Seen, protocol::limits, spelled_alike};
+use vm::{B256, Finality, Payment, PaymentKind, Receipt, Seen, protocol::limits, spelled_alike};
 
 use super::due::block;
 use crate::{
@@ -45,10 +45,11 @@ impl<'a> Reading<'a> {
         Self { seen, listed }
     }
 
-    /// Judges a deposit of `request` that is said to be in the transaction.
-    pub fn judge(&self, request: &Request, deposit: &Deposit) -> Verdict {
-        let (seen, finality) = (self.seen, &self.seen.spec.finality);
-        let absent = match finality.met(&block(deposit), seen.head) {
+    /// Judges a deposit of `request` that is said to be in the transaction. One that is there must have `finality`; one
+    /// that is not is gone once it would be final for the chain.
+    pub fn judge(&self, request: &Request, deposit: &Deposit, finality: &Finality) -> Verdict {
+        let (seen, own) = (self.seen, &self.seen.spec.finality);
+        let absent = match own.met(&block(deposit), seen.head) {
             true => Verdict::Gone,
             false => Verdict::Early,
         };

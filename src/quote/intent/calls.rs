@@ -124,8 +124,12 @@ pub fn work(body: &Body, trade: TradeType) -> Result<Option<u64>, Refused> {
 }
 
 /// The EIP-7702 authorizations of a body.
-pub fn authorizations(body: &Body) -> Result<Vec<Authorization>, Refused> {
+pub fn authorizations(body: &Body, side: &Side<'_>) -> Result<Vec<Authorization>, Refused> {
     let list = body.authorization_list.as_deref().unwrap_or_default();
+    if !list.is_empty() && side.spec.family.orders.is_none() {
+        let what = "authorizationList: the destination chain's accounts run no code of others";
+        return Err(Refused::new(Code::ExtraTxsNotSupported, what));
+    }
     if list.len() > MOST_AUTHORIZATIONS {
         let what = format!("authorizationList: expected at most {MOST_AUTHORIZATIONS}");
         return Err(invalid(what));

@@ -1,6 +1,6 @@
 //! Features that this version does not have: refused, never ignored.
 
-use vm::{Address, ChainSpec};
+use vm::{Address, ChainSpec, trade::Choices};
 
 use super::{
     super::{
@@ -72,28 +72,44 @@ pub fn refuse(body: &Body, keyed: bool) -> Result<(), Refused> {
     }
 }
 
-/// Refuses fields that only Solana origins have, of which none is traded. A value is taken that says what happens
-/// anyway: the user pays for the deposit, and nothing is added to it.
-pub fn of_solana(body: &Body, origin: &ChainSpec, user: &Address) -> Result<(), Refused> {
-    if let Some(given) = &body.deposit_fee_payer
-        && text::owner(origin, "depositFeePayer", given)? != *user
-    {
+/// What the caller wants of the user's transactions. Where the origin's family lets nobody choose, a value is taken
+/// that says what happens anyway: the user pays for the deposit, and nothing is added to it.
+pub fn choices(body: &Body, origin: &ChainSpec, user: &Address) -> Result<Choices, Refused> {
+    let given = body.deposit_fee_payer.as_deref();
+    let given = given.map(|given| text::owner(origin, "depositFeePayer", given));
+    let choices = Choices {
+        fee_payer: given.transpose()?.filter(|payer| payer != user),
+        work_limit: on(body.include_compute_unit_limit),
+        shared_accounts: body.use_shared_accounts.map(|given| given.0),
+    };
+    if origin.family.choices {
+        return Ok(choices);
+    }
+    if choices.fee_payer.is_some() {
         let what =
             "depositFeePayer: expected the user, who pays for the deposit on the origin chain";
         return Err(unsupported(what));
     }
     let asked = [
-        ("useSharedAccounts", on(body.use_shared_accounts)),
-        (
-            "includeComputeUnitLimit",
-            on(body.include_compute_unit_limit),
-        ),
+        ("useSharedAccounts", choices.shared_accounts == Some(true)),
+        ("includeComputeUnitLimit", choices.work_limit),
     ];
     match asked.iter().find(|(_, asked)| *asked) {
-        None => Ok(()),
+        None => Ok(Choices::default()),
         Some((field, _)) => {
             let what = format!("{field}: expected false: the origin chain has nothing of the kind");
             Err(unsupported(&what))
+        }
+    }
+}
+
+/// Refuses choices for a plain payment, which goes as it is.
+pub fn of_payment(choices: &Choices) -> Result<(), Refused> {
+    match *choices == Choices::default() {
+        true => Ok(()),
+        false => {
+            let what = "depositFeePayer, useSharedAccounts, includeComputeUnitLimit: a payment on one chain has no deposit";
+            Err(unsupported(what))
         }
     }
 }

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use serde_json::json;
-use vm::Address;
+use vm::{Address, trade::Choices};
 
 use super::*;
 
@@ -29,7 +29,7 @@ impl SwapVenue for Scripted {
         })
     }
 
-    fn build(&self, offer: &SwapOffer, _: &SwapOrder) -> Result<SwapDraft, SwapError> {
+    async fn build(&self, offer: &SwapOffer, _: &SwapOrder) -> Result<SwapDraft, SwapError> {
         assert_eq!(offer.source, self.name);
         Err(SwapError::Unavailable(self.name.to_owned()))
     }
@@ -129,12 +129,14 @@ async fn offer_is_built_by_the_source_that_made_it() {
         recipient: address(),
         limit: U256::ZERO,
         deadline: 0,
+        choices: Choices::default(),
     };
     let mut offer = offers.unwrap().remove(1);
-    let built = swaps.build(&offer, &order);
+    let built = swaps.build(&offer, &order).await;
     assert_eq!(built, Err(SwapError::Unavailable("two".to_owned())));
     offer.source = "four";
-    assert_eq!(swaps.build(&offer, &order), Err(SwapError::NoRoute));
+    let unbuilt = swaps.build(&offer, &order).await;
+    assert_eq!(unbuilt, Err(SwapError::NoRoute));
     assert!(swaps.names("ethereum").eq(["one", "two", "three"]));
     assert_eq!(swaps.names("base").count(), 0);
 }
@@ -208,7 +210,7 @@ fn only_what_can_be_read_and_has_a_family_with_exchanges_is_served() {
     assert_eq!(unread.names("one").count(), 0);
     let other = Swaps::open(&market(&json!({})), |_| {
         let head_calls = vm::trade::HeadCalls {
-            family: &vm::solana::FAMILY,
+            family: &vm::tron::FAMILY,
             contracts: Vec::new(),
         };
         Some(SwapAccess {

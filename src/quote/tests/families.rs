@@ -140,3 +140,101 @@ async fn users_own_payments_need_nothing_but_a_transaction() {
     let request = stored(&fixture, &answer).await;
     assert!(request.own_call.is_some_and(|digest| !digest.is_zero()));
 }
+
+#[tokio::test]
+async fn callers_choose_how_transactions_are_made_where_a_family_lets_them() {
+    let fixture = beside("origin");
+    let chosen = |more: Value| {
+        let mut changes = json!({
+            "user": other::USER, "originCurrency": other::USDC, "recipient": OTHER, "destinationCurrency": NATIVE,
+        });
+        for (name, value) in more.as_object().unwrap() {
+            changes[name] = value.clone();
+        }
+        changes
+    };
+    for more in [
+        json!({"depositFeePayer": other::SOLVER}),
+        json!({"depositFeePayer": other::USER}),
+        json!({"useSharedAccounts": true, "includeComputeUnitLimit": true}),
+        json!({"useSharedAccounts": false}),
+    ] {
+        let quoted = fixture.quote(chosen(more.clone())).await;
+        assert!(quoted.is_ok(), "{more}: {quoted:?}");
+    }
+    let stranger = chosen(json!({"depositFeePayer": OTHER}));
+    assert_eq!(refused(&fixture, stranger).await.code, Code::InvalidAddress);
+    // A payment on one chain has no deposit that could be made in another way.
+    let own = json!({
+        "recipient": "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "destinationChainId": 31_001,
+        "destinationCurrency": other::USDC, "includeComputeUnitLimit": true,
+    });
+    let refused = refused(&fixture, chosen(own)).await;
+    assert_eq!(refused.code, Code::UnsupportedExecutionType);
+}
+
+#[tokio::test]
+async fn what_belongs_to_one_family_is_refused_for_another() {
+    let fixture = beside("destination");
+    let with = |more: Value| {
+        let mut changes = json!({"destinationCurrency": other::USDC, "recipient": other::USER});
+        for (name, value) in more.as_object().unwrap() {
+            changes[name] = value.clone();
+        }
+        changes
+    };
+    for (more, code) in [
+        (json!({"recipient": OTHER}), Code::InvalidAddress),
+        (json!({"recipient": null}), Code::InvalidRecipient),
+        (
+            json!({"txs": [{"to": OTHER, "data": "0x12"}]}),
+            Code::ExtraTxsNotSupported,
+        ),
+        (
+            json!({"authorizationList": [super::authorization(|_| ())]}),
+            Code::ExtraTxsNotSupported,
+        ),
+    ] {
+        let refused = refused(&fixture, with(more.clone())).await;
+        assert_eq!(refused.code, code, "{more}: {refused}");
+        assert_eq!(refused.status_code, 400, "{more}");
+    }
+}
+
+#[tokio::test]
+async fn exchange_that_makes_a_transaction_too_long_is_refused_with_its_size() {
+    let swapped = || json!({"originCurrency": TOKEN, "amount": "1000000000000000000"});
+    let fixture = Fixture::default();
+    assert!(fixture.quote(swapped()).await.is_ok());
+    fixture.with(|world| world.padding = 1 << 20);
+    let refused = refused(&fixture, swapped()).await;
+    assert_eq!(
+        (refused.code, refused.status_code),
+        (Code::SolanaTxTooLarge, 400)
+    );
+    let words: Vec<u64> = refused
+        .message
+        .split(|digit: char| !digit.is_ascii_digit())
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [bytes, excess, most] = words[..] else {
+        panic!("{refused}");
+    };
+    assert!(bytes > 1 << 20 && bytes == most + excess, "{refused}");
+    // Who exchanges nothing is not concerned.
+    assert!(fixture.quote(json!({})).await.is_ok());
+}
+
+/// An approval and a deposit.
+#[tokio::test]
+async fn what_the_origin_charges_besides_work_is_shown_to_the_user() {
+    let gas = async |fee: Option<u64>| {
+        let fixture = Fixture::default();
+        fixture.with(|world| world.data_fee = fee);
+        let answer = fixture.quote(json!({})).await.unwrap();
+        assert_eq!(ids(&answer), ["approve", "deposit"]);
+        amount(&answer, "/fees/gas/amount")
+    };
+    let more = gas(Some(1_000_000)).await - gas(None).await;
+    assert_eq!(more, I256::try_from(2_000_000).unwrap());
+}

@@ -126,9 +126,8 @@ impl<'a> CaseView<'a> {
             let at = (deposit.network.as_str(), deposit.transaction.as_str());
             self.moved(at, Some(&deposit.place), Some(fine))
         });
-        let own = self
-            .own()
-            .filter(|_| self.case.request.execution == Execution::User);
+        let user = self.case.request.execution == Execution::User;
+        let own = self.own().filter(|one| user || one.place.is_none());
         once(own.chain(deposits))
     }
 

@@ -18,6 +18,7 @@ fn currency(decimals: u8) -> Currency {
         solver: true,
         approval_reset: false,
         hourly_cap: None,
+        one_block_up_to: None,
         prices: Vec::new(),
     }
 }

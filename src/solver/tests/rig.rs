@@ -127,6 +127,7 @@ fn currency(address: &str, symbol: &str, decimals: u8) -> Currency {
         solver: true,
         approval_reset: false,
         hourly_cap: None,
+        one_block_up_to: None,
         prices: Vec::new(),
     }
 }

@@ -143,11 +143,11 @@ async fn quoter_that_lies_costs_no_more_than_gas() {
     };
     assert_eq!(offer.work, u64::MAX);
     let order = rig.order(RECIPIENT, offer.output).await;
-    let lied = uniswap.build(&offer, &order).unwrap();
+    let lied = uniswap.build(&offer, &order).await.unwrap();
     assert!(!rig.send(&lied).await.status());
     assert!(rig.held(rig.site.token, RECIPIENT).await.is_zero());
     let order = rig.order(RECIPIENT, honest.output).await;
-    let told = uniswap.build(&offer, &order).unwrap();
+    let told = uniswap.build(&offer, &order).await.unwrap();
     assert!(rig.send(&told).await.status());
 }
 
@@ -161,7 +161,7 @@ async fn offers_that_are_not_built() {
         let recipient = Address::with_last_byte(magic);
         let order = rig.order(recipient, offer.output).await;
         let refused = unavailable("not a recipient");
-        assert_eq!(rig.swaps.build(&offer, &order), refused);
+        assert_eq!(rig.swaps.build(&offer, &order).await, refused);
     }
     for (offer, limit) in [
         (&offer, offer.output + U256::ONE),
@@ -169,7 +169,7 @@ async fn offers_that_are_not_built() {
     ] {
         let order = rig.order(RECIPIENT, limit).await;
         let refused = unavailable("the offer is beyond the limit");
-        assert_eq!(rig.swaps.build(offer, &order), refused);
+        assert_eq!(rig.swaps.build(offer, &order).await, refused);
     }
     let order = rig.order(RECIPIENT, offer.output).await;
     let other = only(&rig, &rig.terms(weth, rig.third, ETHER, true)).await;
@@ -182,9 +182,9 @@ async fn offers_that_are_not_built() {
             route,
             ..offer.clone()
         };
-        assert_eq!(rig.swaps.build(&changed, &order), unavailable(why));
+        assert_eq!(rig.swaps.build(&changed, &order).await, unavailable(why));
     }
-    assert!(rig.swaps.build(&offer, &order).is_ok());
+    assert!(rig.swaps.build(&offer, &order).await.is_ok());
 }
 
 #[tokio::test]
@@ -211,7 +211,7 @@ async fn wraps_that_are_not_built() {
             (&better, user, amount, "another exchange's offer"),
         ] {
             let order = rig.order(recipient, limit).await;
-            assert_eq!(rig.swaps.build(offer, &order), unavailable(why));
+            assert_eq!(rig.swaps.build(offer, &order).await, unavailable(why));
         }
     }
 }
@@ -226,10 +226,10 @@ async fn exchange_that_comes_too_late_reverts() {
         deadline: rig.site.node.tip().await.unwrap().time - 1,
         ..order.clone()
     };
-    let late = rig.swaps.build(&offer, &late).unwrap();
+    let late = rig.swaps.build(&offer, &late).await.unwrap();
     assert!(!rig.send(&late).await.status());
     assert!(rig.held(rig.site.token, RECIPIENT).await.is_zero());
-    let swap = rig.swaps.build(&offer, &order).unwrap();
+    let swap = rig.swaps.build(&offer, &order).await.unwrap();
     assert!(rig.send(&swap).await.status());
 }
 
@@ -251,7 +251,10 @@ async fn exchange_whose_price_moved_beyond_its_limit_reverts() {
         };
         let tight = rig.order(RECIPIENT, exact).await;
         let loose = rig.order(RECIPIENT, limit(&offer)).await;
-        let [tight, loose] = [tight, loose].map(|order| rig.swaps.build(&offer, &order).unwrap());
+        let [tight, loose] = [
+            rig.swaps.build(&offer, &tight).await.unwrap(),
+            rig.swaps.build(&offer, &loose).await.unwrap(),
+        ];
         assert!(rig.send(&tight).await.status(), "{terms:?}");
         // The first exchange has moved the price, by less than what the second may lose.
         let output = Address::from_slice(terms.output.bytes());

@@ -17,7 +17,9 @@ use intentd::{market::Market, quote::swaps::Swaps};
 use serde_json::{Value, json};
 use vm::{
     ChainEntry, Endpoint,
-    trade::{HeadCalls, SwapAccess, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapTerms},
+    trade::{
+        Choices, HeadCalls, SwapAccess, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapTerms,
+    },
 };
 
 pub const ETHER: u128 = 10u128.pow(18);
@@ -101,6 +103,7 @@ impl Rig {
             recipient: vm_address(recipient),
             limit,
             deadline: self.site.node.tip().await.unwrap().time + 600,
+            choices: Choices::default(),
         }
     }
 

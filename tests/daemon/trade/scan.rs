@@ -10,7 +10,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use vm::{
     ReadError, Transaction,
-    trade::{DepositTerms, DepositTx, ScanError},
+    trade::{Choices, DepositTerms, DepositTx, ScanError},
 };
 
 use super::rig::{ORDER, Rig, address, steps};
@@ -95,6 +95,9 @@ async fn steps_of_a_user_are_deposits_of_the_order() {
             explicit,
             approved: U256::ZERO,
             reset: true,
+            funds: &[],
+            before: &[],
+            choices: &Choices::default(),
         });
         let made = made.unwrap();
         assert_eq!(made.len(), sent);

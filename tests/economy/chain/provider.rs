@@ -130,6 +130,8 @@ impl Provider {
             simulator: Some(self.clone()),
             contracts: Some(self.clone()),
             inspector: self.clone(),
+            mempool: None,
+            outputs: None,
         }
     }
 

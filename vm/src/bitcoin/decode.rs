@@ -236,6 +236,33 @@ fn received(rules: &Rules, transaction: &RawTransaction) -> Result<(Address, Amo
         .ok_or_else(|| Refusal("No value sent to the depository".into()))
 }
 
+/// The outputs to depositories as somebody would see them who takes each for a deposit: for an operator, where
+/// [`decode`] refuses to attribute them.
+pub fn outputs(
+    rules: &Rules,
+    transaction: &RawTransaction,
+    spent: &[Option<ScriptBuf>],
+) -> Vec<Deposit> {
+    let notes = notes(transaction);
+    let named = notes.iter().find_map(Note::id).unwrap_or(NO_ID);
+    let mut payers = spent.iter().flatten();
+    let payer = payers.find_map(|script| rules.network.address(script));
+    let outputs = transaction.vout.iter();
+    let outputs = outputs.filter_map(|output| {
+        let depository = rules.depository(&output.script.hex)?;
+        Some(Deposit {
+            index: output.n,
+            depository: depository.clone(),
+            depositor: payer.clone().unwrap_or_else(|| depository.clone()),
+            currency: rules.native.clone(),
+            amount: Amount::from(output.value.to_sat()),
+            id: named.into(),
+            named_by_other: false,
+        })
+    });
+    outputs.filter(|it| !it.amount.is_zero()).collect()
+}
+
 /// The one address that paid for the transaction.
 fn sender(
     rules: &Rules,

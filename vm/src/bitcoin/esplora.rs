@@ -7,7 +7,10 @@
 mod auth;
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -99,7 +102,7 @@ impl Esplora {
     }
 
     /// Runs a read within its time, after a check that the index is of our chain.
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         read: impl Future<Output = Result<T, ReadError>>,
     ) -> Result<T, ReadError> {
@@ -124,7 +127,33 @@ impl Esplora {
     }
 
     /// The answer's body; `None` where the index does not know the thing.
-    async fn get(&self, path: &str) -> Result<Option<Body>, ReadError> {
+    pub(super) async fn get(&self, path: &str) -> Result<Option<Body>, ReadError> {
+        match self.exchange(path, None).await? {
+            Ok(body) => Ok(Some(body)),
+            Err((404, _)) => Ok(None),
+            Err((status, _)) => Err(ReadError::Unavailable(format!("HTTP status {status}"))),
+        }
+    }
+
+    /// Posts a text, and gives the answer's; `Err` inside: why the index refuses it.
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        text: Vec<u8>,
+    ) -> Result<Result<String, String>, ReadError> {
+        let read = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let answer = self.exchange(path, Some(&text)).await?;
+        Ok(answer
+            .map(|body| read(&body))
+            .map_err(|(_, body)| read(&body)))
+    }
+
+    /// The answer to a question, or its status and text where the index refuses the question itself.
+    async fn exchange(
+        &self,
+        path: &str,
+        text: Option<&[u8]>,
+    ) -> Result<Result<Body, (u16, Arc<Body>)>, ReadError> {
         let mut again = self.auth.may_expire();
         loop {
             if !self.channel.allows(1) {
@@ -132,9 +161,17 @@ impl Esplora {
             }
             let mut headers = HeaderMap::new();
             headers.extend(self.auth.header().await?);
-            match self.channel.get(path, headers).await {
-                Ok(body) => return Ok(Some(body)),
-                Err(PostError::Status { status: 404, .. }) => return Ok(None),
+            let answer = match text {
+                None => self.channel.get(path, headers).await,
+                Some(text) => self.channel.post_below(path, headers, text.to_vec()).await,
+            };
+            match answer {
+                Ok(body) => return Ok(Ok(body)),
+                Err(PostError::Status {
+                    status: status @ (400 | 404),
+                    body,
+                    ..
+                }) => return Ok(Err((status, body))),
                 Err(PostError::Status { status: 401, .. }) if again => {
                     self.auth.forget().await;
                     again = false;
@@ -145,7 +182,10 @@ impl Esplora {
         }
     }
 
-    async fn json<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ReadError> {
+    pub(super) async fn json<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Option<T>, ReadError> {
         let body = self.get(path).await?;
         let read = body.map(|body| serde_json::from_slice(&body));
         read.transpose().map_err(|error| unreadable(&error))
@@ -229,7 +269,7 @@ impl Esplora {
 }
 
 /// See [`Found::spent`].
-fn spent(transaction: &RawTransaction) -> Option<Vec<Option<bitcoin::ScriptBuf>>> {
+pub(super) fn spent(transaction: &RawTransaction) -> Option<Vec<Option<bitcoin::ScriptBuf>>> {
     let inputs = || transaction.vin.iter();
     let mut all: Vec<Txid> = inputs().filter_map(|input| input.txid).collect();
     all.sort_unstable();

@@ -1,7 +1,8 @@
 //! The `bitcoin-vm` family.
 //!
 //! `read` judges what a [`source`] shows: a [`node`] (JSON-RPC, through `question` and `transport`) or an [`esplora`]
-//! index. `raw`, `decode`, `payer` and `spend` are pure: they turn answers into chain-neutral facts.
+//! index. `raw`, `decode`, `payer` and `spend` are pure: they turn answers into chain-neutral facts. [`trade`] is the
+//! trading half.
 
 mod address;
 mod combine;
@@ -19,13 +20,20 @@ mod read;
 mod script;
 mod source;
 mod spend;
+pub mod trade;
 mod transport;
 mod withdrawal;
 
 pub use combine::combinations;
 
 use self::network::{LOCAL, MAIN, Network, TEST};
-use crate::{EntryRules, Family, Lengths, hint::Hints, spec::FinalityDefaults};
+use crate::{
+    EntryRules, Family, Lengths,
+    family::of_tests,
+    hint::Hints,
+    spec::FinalityDefaults,
+    trade::{OpenProviders, OpenTrading},
+};
 
 /// The table entry of `bitcoin-vm`, on the main network.
 pub static FAMILY: Family = on(&MAIN);
@@ -38,7 +46,7 @@ const fn on(network: &'static Network) -> Family {
         short: "bvm",
         codec: network,
         lengths: Lengths::ANY,
-        native_decimals: None,
+        native_decimals: Some(8),
         tx_prefix: "",
         hints: Hints::NONE,
         unknown_is_empty: false,
@@ -57,12 +65,13 @@ const fn on(network: &'static Network) -> Family {
             providers: esplora::providers,
         }),
         open: Some(read::open),
-        trade: None,
-        limits: None,
-        providers: None,
-        keys: None,
-        landing: None,
-        steps: None,
+        trade: of_tests::<OpenTrading>(trade::trade),
+        limits: Some(trade::limits),
+        providers: of_tests::<OpenProviders>(trade::providers),
+        keys: Some(trade::keys(network)),
+        landing: Some(&trade::Landing),
+        steps: Some(network),
+        choices: false,
         approvals: None,
         swaps: None,
     }

@@ -46,6 +46,8 @@ pub struct Node {
     identified: AtomicBool,
     /// Names what spent an output, which nodes do not know. What it names is looked at in this node.
     index: Option<Esplora>,
+    /// A node searches its unspent outputs for one caller at a time.
+    pub(super) scans: tokio::sync::Mutex<()>,
 }
 
 impl Node {
@@ -62,11 +64,12 @@ impl Node {
             genesis,
             identified: AtomicBool::new(false),
             index,
+            scans: tokio::sync::Mutex::new(()),
         }
     }
 
     /// Runs `question` on a blocking thread, after a check that the node is on our chain.
-    async fn ask<T: Send + 'static>(
+    pub(super) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Client) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ReadError> {

@@ -83,7 +83,7 @@ fn brief(error: &dyn std::fmt::Display) -> String {
 }
 
 /// `None` where the node does not know the thing.
-fn known<T>(answer: Result<T, bitcoincore_rpc::Error>) -> Result<Option<T>, Fault> {
+pub fn known<T>(answer: Result<T, bitcoincore_rpc::Error>) -> Result<Option<T>, Fault> {
     match answer {
         Ok(found) => Ok(Some(found)),
         Err(bitcoincore_rpc::Error::JsonRpc(jsonrpc::Error::Rpc(error)))
@@ -166,7 +166,7 @@ fn check_order(transaction: &RawTransaction) -> Result<(), Fault> {
 }
 
 /// See [`Found::spent`].
-fn spent(
+pub fn spent(
     client: &Client,
     transaction: &RawTransaction,
 ) -> Result<Option<Vec<Option<ScriptBuf>>>, Fault> {
@@ -267,11 +267,32 @@ pub fn spending(client: &Client, named: &[(OutPoint, Txid)]) -> Result<Vec<bool>
 }
 
 /// Asks one question with each of `params`, [`BATCH`] of them per round trip.
-fn together<T: DeserializeOwned>(
+pub fn together<T: DeserializeOwned>(
     client: &Client,
     method: &str,
     params: &[Value],
 ) -> Result<Vec<T>, Fault> {
+    let answers = answers(client, method, params)?.into_iter();
+    let read = answers.map(|answer| answer.result().map_err(bitcoincore_rpc::Error::from));
+    Ok(read.collect::<Result<_, _>>()?)
+}
+
+/// The same; `None` where the node does not know the thing.
+pub fn known_together<T: DeserializeOwned>(
+    client: &Client,
+    method: &str,
+    params: &[Value],
+) -> Result<Vec<Option<T>>, Fault> {
+    let answers = answers(client, method, params)?.into_iter();
+    let read = answers.map(|answer| known(answer.result().map_err(bitcoincore_rpc::Error::from)));
+    read.collect()
+}
+
+fn answers(
+    client: &Client,
+    method: &str,
+    params: &[Value],
+) -> Result<Vec<jsonrpc::Response>, Fault> {
     let rpc = client.get_jsonrpc_client();
     let mut all = Vec::with_capacity(params.len());
     for params in params.chunks(BATCH) {
@@ -288,8 +309,7 @@ fn together<T: DeserializeOwned>(
             .send_batch(&requests)
             .map_err(bitcoincore_rpc::Error::from)?;
         for answer in answers {
-            let answer = answer.ok_or(Fault::Doubtful("an answer is missing"))?;
-            all.push(answer.result().map_err(bitcoincore_rpc::Error::from)?);
+            all.push(answer.ok_or(Fault::Doubtful("an answer is missing"))?);
         }
     }
     Ok(all)

@@ -202,7 +202,7 @@ fn amount(satoshis: u64) -> Option<Amount> {
     Some(Amount::from_sat(satoshis)).filter(|amount| *amount <= Amount::MAX_MONEY)
 }
 
-fn bitcoins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
+pub fn bitcoins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     let satoshis = satoshis(raw.get()).and_then(amount);
     satoshis.ok_or_else(|| D::Error::custom("expected bitcoins with at most 8 decimals"))

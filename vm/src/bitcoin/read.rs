@@ -36,12 +36,27 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         let chain = &spec.id;
         tracing::warn!(%chain, "no genesisHash: the daemon cannot notice a node of another network");
     }
+    match opened(spec, endpoint)? {
+        Opened::Node(node) => provider(spec, endpoint, *node),
+        Opened::Index(index) => provider(spec, endpoint, *index),
+    }
+}
+
+/// One provider as what it is.
+pub enum Opened {
+    Node(Box<Node>),
+    Index(Box<Esplora>),
+}
+
+/// The provider of an endpoint, as [`open`] tells nodes from indexes.
+pub fn opened(spec: &ChainSpec, endpoint: &Endpoint) -> Result<Opened, SpecError> {
+    let genesis = genesis(&spec.additional)?;
     let index = Esplora::of(spec, endpoint, genesis)?;
     let is_index = esplora::providers(&spec.additional)?.contains(&endpoint.url);
-    match (index, is_index) {
-        (Some(index), true) => provider(spec, endpoint, index),
-        (index, _) => provider(spec, endpoint, Node::new(spec, endpoint, (genesis, index))),
-    }
+    Ok(match (index, is_index) {
+        (Some(index), true) => Opened::Index(Box::new(index)),
+        (index, _) => Opened::Node(Box::new(Node::new(spec, endpoint, (genesis, index)))),
+    })
 }
 
 fn provider<S: Source>(

@@ -55,6 +55,7 @@ pub static FAMILY: Family = Family {
     }),
     landing: Some(&trade::Landing),
     steps: Some(&trade::Steps),
+    choices: false,
     approvals: Some(&trade::Steps),
     swaps: Some(trade::open_swaps),
 };

@@ -61,5 +61,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<TradingProvide
         simulator: Some(Arc::new(Simulator(rpc.clone()))),
         contracts: Some(Arc::new(Accounts(rpc.clone()))),
         inspector: Arc::new(TxInspector::new(rpc, rules, spec, endpoint)),
+        mempool: None,
+        outputs: None,
     })
 }

@@ -53,6 +53,7 @@ pub static FAMILY: Family = Family {
     keys: None,
     landing: None,
     steps: None,
+    choices: false,
     approvals: None,
     swaps: None,
 };

@@ -11,6 +11,7 @@ use super::{
     executed::Executed,
     payment::payments,
     programs::vault,
+    trade::own,
     withdrawal::Transfer,
 };
 use crate::{
@@ -88,7 +89,7 @@ pub fn decode(
         return Transaction::Failed(Failure {
             block,
             references,
-            outer_call: None,
+            outer_call: own::digest(executed),
         });
     }
     Transaction::Succeeded(Receipt {
@@ -99,7 +100,7 @@ pub fn decode(
         calls: Vec::new(),
         executions: executions(rules, executed),
         references,
-        outer_call: None,
+        outer_call: own::digest(executed),
     })
 }
 

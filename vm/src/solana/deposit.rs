@@ -15,8 +15,8 @@ use super::{
 use crate::types::{Amount, Deposit, Refusal};
 
 /// Anchor's discriminators: the first 8 bytes of sha256 of `global:deposit_native` and `global:deposit_token`.
-const DEPOSIT_NATIVE: [u8; 8] = [0x0d, 0x9e, 0x0d, 0xdf, 0x5f, 0xd5, 0x1c, 0x06];
-const DEPOSIT_TOKEN: [u8; 8] = [0x0b, 0x9c, 0x60, 0xda, 0x27, 0xa3, 0xb4, 0x13];
+pub const DEPOSIT_NATIVE: [u8; 8] = [0x0d, 0x9e, 0x0d, 0xdf, 0x5f, 0xd5, 0x1c, 0x06];
+pub const DEPOSIT_TOKEN: [u8; 8] = [0x0b, 0x9c, 0x60, 0xda, 0x27, 0xa3, 0xb4, 0x13];
 /// Positions in the accounts of both instructions; the mint is in those of the second only.
 const DEPOSITOR: usize = 2;
 const VAULT: usize = 3;
@@ -31,6 +31,22 @@ struct Said {
     mint: Option<Pubkey>,
     amount: u64,
     id: [u8; 32],
+}
+
+impl Said {
+    /// The deposit, worth `amount`.
+    fn deposit(&self, rules: &Rules, depository: &Depository, amount: u64) -> Deposit {
+        let currency = self.mint.map(|mint| rules.address(&mint));
+        Deposit {
+            index: self.index,
+            depository: depository.address.clone(),
+            depositor: rules.address(&self.depositor),
+            currency: currency.unwrap_or_else(|| rules.native.clone()),
+            amount: Amount::from(amount),
+            id: hex::encode_prefixed(self.id).into(),
+            named_by_other: false,
+        }
+    }
 }
 
 /// The deposits, in the order of their instructions. `mint`: see [`unnamed`].
@@ -52,19 +68,21 @@ pub fn deposits(
             .collect());
     }
     let amounts = credited(depository, executed, &said)?;
-    let deposits = said.iter().zip(amounts).map(|(said, amount)| {
-        let currency = said.mint.map(|mint| rules.address(&mint));
-        Deposit {
-            index: said.index,
-            depository: depository.address.clone(),
-            depositor: rules.address(&said.depositor),
-            currency: currency.unwrap_or_else(|| rules.native.clone()),
-            amount: Amount::from(amount),
-            id: hex::encode_prefixed(said.id).into(),
-            named_by_other: false,
-        }
-    });
+    let deposits = said.iter().zip(amounts);
+    let deposits = deposits.map(|(said, amount)| said.deposit(rules, depository, amount));
     Ok(deposits.collect())
+}
+
+/// The deposits as their instructions say them, for people who look at a transaction in which nothing covers them.
+pub fn uncovered(rules: &Rules, executed: &Executed) -> Vec<Deposit> {
+    let Some(depository) = &rules.depository else {
+        return Vec::new();
+    };
+    let steps = (0_u32..).zip(&executed.steps);
+    let own = steps.filter(|(_, step)| step.program == depository.program);
+    let said = own.filter_map(|(index, step)| said_by(depository, index, step).ok().flatten());
+    said.map(|said| said.deposit(rules, depository, said.amount))
+        .collect()
 }
 
 /// The token account whose tokens only its state tells: the target of a transfer into the vault that does not name

@@ -1,23 +1,31 @@
 //! The `solana-vm` family.
 //!
-//! `read` talks to one node through `question` and `transport`; `raw`, `executed`, `transfer`, `deposit`, `payment` and
-//! `decode` are pure: node answers in, chain-neutral facts out.
+//! `read` talks to one node through `link`, `question` and `transport`; `raw`, `executed`, `transfer`, `deposit`,
+//! `payment` and `decode` are pure: node answers in, chain-neutral facts out. `trade` is the trading half.
 
 pub mod address;
 pub mod decode;
 mod deposit;
 pub mod executed;
+mod link;
 pub mod owner;
 mod payment;
 pub mod programs;
 mod question;
 pub mod raw;
 mod read;
+mod trade;
 mod transfer;
 mod transport;
 pub mod withdrawal;
 
-use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
+use crate::{
+    Family, Lengths,
+    family::{FamilyKeys, of_tests},
+    hint::Hints,
+    spec::FinalityDefaults,
+    trade::{OpenProviders, OpenTrading, Scheme},
+};
 
 /// The table entry of `solana-vm`.
 pub static FAMILY: Family = Family {
@@ -28,7 +36,7 @@ pub static FAMILY: Family = Family {
         transaction: Some(64),
         ..Lengths::both(32)
     },
-    native_decimals: None,
+    native_decimals: Some(9),
     tx_prefix: "",
     hints: Hints::NONE,
     unknown_is_empty: true,
@@ -44,12 +52,16 @@ pub static FAMILY: Family = Family {
     },
     entry: None,
     open: Some(read::open),
-    trade: None,
-    limits: None,
-    providers: None,
-    keys: None,
-    landing: None,
-    steps: None,
+    trade: of_tests::<OpenTrading>(trade::open),
+    limits: Some(trade::limits),
+    providers: of_tests::<OpenProviders>(trade::providers),
+    keys: Some(FamilyKeys {
+        scheme: Scheme::Ed25519,
+        account: trade::account,
+    }),
+    landing: Some(&trade::Landing),
+    steps: Some(&trade::Steps),
+    choices: true,
     approvals: None,
-    swaps: None,
+    swaps: Some(trade::open_swaps),
 };

@@ -23,6 +23,11 @@ pub fn vault(program: &Pubkey) -> Option<Pubkey> {
     derived(&[b"vault"], program)
 }
 
+/// The account of `program` that says who may have money out of it.
+pub fn state(program: &Pubkey) -> Option<Pubkey> {
+    derived(&[b"relay_depository"], program)
+}
+
 /// The account of `program` that exists once the withdrawal `id` is executed.
 pub fn used_request(program: &Pubkey, id: &[u8; 32]) -> Option<Pubkey> {
     derived(&[b"used_request", id], program)
@@ -48,6 +53,11 @@ mod tests {
     fn derived_addresses_are_the_recorded_ones() {
         let program = pubkey!("99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2");
         let mint = pubkey!("Gj7Fu2s76Z7EJQLUHRUXKKJcso4e2wemZBPgE7Df5Vq6");
+        let state = state(&program).unwrap();
+        assert_eq!(
+            state.to_string(),
+            "Dodg2HifwU8rmaVVyMyUZDGTRbqAJTyVYxXPwcbNpBKc"
+        );
         let vault = vault(&program).unwrap();
         assert_eq!(
             vault.to_string(),

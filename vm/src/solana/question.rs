@@ -39,6 +39,8 @@ pub struct Standing {
     pub parent: B256,
     /// Unix seconds, where the node kept them.
     pub time: Option<u64>,
+    /// The number of blocks below it, where the node kept it.
+    pub height: Option<u64>,
 }
 
 impl Standing {
@@ -67,14 +69,16 @@ pub enum Slot {
 
 /// One node.
 pub struct Questions {
-    client: RpcClient,
+    pub(in crate::solana) client: RpcClient,
 }
 
 impl Questions {
-    pub fn new(channel: Channel) -> Self {
+    /// Reads no answer of more than `most_values` JSON values.
+    pub fn new(channel: Channel, most_values: usize) -> Self {
+        let sender = Sender::new(channel, most_values);
         Self {
             // Its default commitment is `finalized`.
-            client: RpcClient::new_sender(Sender::new(channel), RpcClientConfig::default()),
+            client: RpcClient::new_sender(sender, RpcClientConfig::default()),
         }
     }
 
@@ -112,6 +116,7 @@ impl Questions {
             hash: hash(&raw.blockhash.0),
             parent: hash(&raw.previous_blockhash.0),
             time: raw.block_time.map(since_1970).transpose()?,
+            height: raw.block_height,
         }))
     }
 
@@ -146,7 +151,10 @@ impl Questions {
         Ok(found.is_some_and(|next| next.parent_slot < slot))
     }
 
-    async fn raw_block(&self, slot: u64) -> Result<Option<RawBlock>, ClientError> {
+    pub(in crate::solana) async fn raw_block(
+        &self,
+        slot: u64,
+    ) -> Result<Option<RawBlock>, ClientError> {
         let what = json!({
             "commitment": "finalized", "encoding": "json", "transactionDetails": "none", "rewards": false,
             "maxSupportedTransactionVersion": 0,
@@ -155,7 +163,11 @@ impl Questions {
     }
 
     /// The slots with blocks from `first` to `last`.
-    async fn between(&self, first: u64, last: u64) -> Result<Vec<u64>, ReadError> {
+    pub(in crate::solana) async fn between(
+        &self,
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<u64>, ReadError> {
         let asked = self.client.get_blocks(first, Some(last)).await;
         let slots = asked.map_err(failed)?;
         let all = slots.iter().all(|slot| (first..=last).contains(slot));
@@ -205,7 +217,7 @@ impl Questions {
         Ok(state.value)
     }
 
-    async fn ask<T: DeserializeOwned>(
+    pub(in crate::solana) async fn ask<T: DeserializeOwned>(
         &self,
         request: RpcRequest,
         params: Value,
@@ -214,15 +226,15 @@ impl Questions {
     }
 }
 
-fn since_1970(seconds: i64) -> Result<u64, ReadError> {
+pub(in crate::solana) fn since_1970(seconds: i64) -> Result<u64, ReadError> {
     u64::try_from(seconds).map_err(|_| ReadError::Doubtful("a time before 1970".into()))
 }
 
-fn hash(key: &Pubkey) -> B256 {
+pub(in crate::solana) fn hash(key: &Pubkey) -> B256 {
     B256::new(key.to_bytes())
 }
 
-fn failed(error: ClientError) -> ReadError {
+pub(in crate::solana) fn failed(error: ClientError) -> ReadError {
     match error.kind() {
         ClientErrorKind::SerdeJson(error) => {
             let what = text::short(&error.to_string());

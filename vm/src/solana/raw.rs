@@ -3,10 +3,12 @@
 
 use std::{str::FromStr, sync::OnceLock};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, IgnoredAny},
 };
+use serde_json::Value;
 use solana_pubkey::Pubkey;
 
 /// An account's address, or a block's hash: 32 bytes in base58.
@@ -123,6 +125,9 @@ pub struct RawMeta {
     /// Whether it failed: `err` is not null.
     #[serde(rename = "err", deserialize_with = "is_some")]
     pub failed: bool,
+    /// In lamports; whoever signed first has paid it.
+    #[serde(default)]
+    pub fee: u64,
     /// Of each account of the transaction, in lamports.
     pub pre_balances: Vec<u64>,
     pub post_balances: Vec<u64>,
@@ -176,6 +181,9 @@ pub struct RawBlock {
     /// Unix seconds; null where the node did not keep it.
     #[serde(default)]
     pub block_time: Option<i64>,
+    /// The number of blocks below it; null where the node did not keep it.
+    #[serde(default)]
+    pub block_height: Option<u64>,
 }
 
 /// An answer about state, with the slot that it is of.
@@ -199,6 +207,44 @@ pub struct RawContext {
 pub struct RawAccount {
     pub owner: Key,
     pub data: (String, Encoding),
+}
+
+impl RawAccount {
+    /// The data; `None` where they are no base64.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        BASE64_STANDARD.decode(&self.data.0).ok()
+    }
+}
+
+/// Where a node has a transaction (`getSignatureStatuses`).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawStatus {
+    pub slot: u64,
+    pub confirmation_status: Sureness,
+}
+
+/// How sure a node is of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sureness {
+    Processed,
+    Confirmed,
+    Finalized,
+}
+
+/// What a node says a transaction would do (`simulateTransaction`).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawTrial {
+    /// Why it would fail.
+    #[serde(default)]
+    pub err: Option<Value>,
+    #[serde(default)]
+    pub logs: Option<Vec<String>>,
+    /// Compute units.
+    #[serde(default)]
+    pub units_consumed: Option<u64>,
 }
 
 /// How an account's data are written.

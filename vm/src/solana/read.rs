@@ -2,35 +2,24 @@
 //!
 //! A block is a slot that has one. A slot that a node has no block of is skipped only where the next block shows it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use borsh::BorshDeserialize;
-use futures::future::BoxFuture;
 use sha2::{Digest, Sha256};
-use solana_pubkey::Pubkey;
-use tokio::{
-    sync::Mutex,
-    time::{Instant, timeout},
-};
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     decode::{Rules, decode, unnamed},
     executed::Executed,
+    link::{Link, Room},
     programs::used_request,
-    question::{Questions, Slot, Standing},
+    question::{Slot, Standing},
     withdrawal::{Transfer, is_used},
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
-    http::Channel,
-    types::{Address, B256, Block, Bytes, Head, Transaction, TxRef, WithdrawalStatus},
+    types::{Address, Block, Bytes, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
 /// How long a head is reused: about two slots.
@@ -41,34 +30,18 @@ const HEAD_SHOWN: Duration = Duration::from_secs(5);
 const HEADS: u64 = 1_024;
 /// The most blocks that are looked at for one that a head can be made of, or that is old enough.
 const STEPS: usize = 8;
-/// The longest answer that is read. A transaction with all that it caused has less than a megabyte.
-const LONGEST: usize = 4 << 20;
 
 /// Opens one node of a Solana chain, without network traffic.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
-    let genesis = spec.additional.get("genesisHash");
-    let genesis = genesis.and_then(|value| value.as_str());
-    let genesis = genesis.map(|text| {
-        let key = text.parse::<Pubkey>().map(|key| B256::new(key.to_bytes()));
-        key.map_err(|_| SpecError("genesisHash: expected a hash".into()))
-    });
-    let genesis = genesis.transpose()?;
-    if genesis.is_none() && endpoint.position == 1 {
+    let link = Link::new(spec, endpoint, Room::ONE)?;
+    if !link.is_checked() && endpoint.position == 1 {
         let chain = &spec.id;
         tracing::warn!(%chain, "no genesisHash: the daemon cannot notice a node of another network");
     }
-    let short = Endpoint {
-        longest: endpoint.longest.min(LONGEST),
-        ..endpoint.clone()
-    };
     let node = Arc::new(Node {
         rules: Rules::new(spec)?,
         finality: spec.finality.clone(),
-        questions: Questions::new(Channel::new(&spec.id, &short)),
-        // Further answers may be quick after a slow one.
-        patience: endpoint.timeout * 3 / 2,
-        genesis,
-        identified: AtomicBool::new(false),
+        link,
         tip: Mutex::new(None),
         heads: moka::sync::Cache::builder()
             .max_capacity(HEADS)
@@ -92,13 +65,7 @@ struct Tip {
 struct Node {
     rules: Rules,
     finality: Finality,
-    questions: Questions,
-    /// The most time for one read with all its questions.
-    patience: Duration,
-    /// The first block of the node's chain, where the chains file names it.
-    genesis: Option<B256>,
-    /// Whether the node showed that block and no read has failed since.
-    identified: AtomicBool,
+    link: Link,
     /// The last read. One task reads the head at a time; the others use its result.
     tip: Mutex<Option<Tip>>,
     /// The heads of late, as this node showed them.
@@ -121,7 +88,7 @@ impl ChainReader for Node {
         {
             return Ok(false);
         }
-        self.read(Box::pin(self.holds(block))).await
+        self.link.read(Box::pin(self.holds(block))).await
     }
 
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
@@ -129,7 +96,9 @@ impl ChainReader for Node {
         if tx.bytes.len() != 64 {
             return Ok(Transaction::Missing);
         }
-        self.read(Box::pin(self.look(&tx.bytes, &head.block))).await
+        self.link
+            .read(Box::pin(self.look(&tx.bytes, &head.block)))
+            .await
     }
 }
 
@@ -138,7 +107,7 @@ impl StateReader for Node {
     /// Finalized is final: the head itself, unless the chain's entry asks for more. All of it is this node's word, the
     /// head's time too: no hash proves a time.
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
-        self.read(Box::pin(self.old_enough(&head.block))).await
+        self.link.read(Box::pin(self.old_enough(&head.block))).await
     }
 
     /// The state is the node's newest that is not older than `block`. A withdrawal that is not executed then, although
@@ -160,20 +129,21 @@ impl StateReader for Node {
         let id = Sha256::digest(encoded).into();
         let account = used_request(&depository.program, &id);
         let account = account.ok_or(ReadError::Foreign("no account of this withdrawal"))?;
-        self.read(Box::pin(async {
-            self.anchor(block).await?;
-            let found = self.questions.account(&account, block.number).await?;
-            self.stands(block).await?;
-            if is_used(&depository.program, found.as_ref())? {
-                return Ok(WithdrawalStatus::Executed);
-            }
-            let time = i64::try_from(block.time).unwrap_or(i64::MAX);
-            match time > request.expiration {
-                true => Ok(WithdrawalStatus::Expired),
-                false => Ok(WithdrawalStatus::Pending),
-            }
-        }))
-        .await
+        self.link
+            .read(Box::pin(async {
+                self.anchor(block).await?;
+                let found = self.link.questions.account(&account, block.number).await?;
+                self.stands(block).await?;
+                if is_used(&depository.program, found.as_ref())? {
+                    return Ok(WithdrawalStatus::Executed);
+                }
+                let time = i64::try_from(block.time).unwrap_or(i64::MAX);
+                match time > request.expiration {
+                    true => Ok(WithdrawalStatus::Expired),
+                    false => Ok(WithdrawalStatus::Pending),
+                }
+            }))
+            .await
     }
 
     async fn sequence(&self, _: &Address, _: &Block) -> Result<u64, ReadError> {
@@ -207,7 +177,7 @@ impl Node {
             }
         }
         let began = Instant::now();
-        let found = self.read(Box::pin(self.newest())).await;
+        let found = self.link.read(Box::pin(self.newest())).await;
         *tip = Some(Tip {
             began,
             ended: Instant::now(),
@@ -216,34 +186,15 @@ impl Node {
         found
     }
 
-    /// Runs a read within its time, after a check that the node is on our chain.
-    async fn read<T>(&self, read: BoxFuture<'_, Result<T, ReadError>>) -> Result<T, ReadError> {
-        let identified = self.genesis.is_none() || self.identified.load(Relaxed);
-        let checked = async {
-            if let Some(genesis) = self.genesis.filter(|_| !identified) {
-                if self.questions.genesis().await? != genesis {
-                    let what = "another chain: wrong genesis block";
-                    return Err(ReadError::Doubtful(what.into()));
-                }
-                self.identified.store(true, Relaxed);
-            }
-            read.await
-        };
-        let late = |_| Err(ReadError::Unavailable("timed out".into()));
-        let answer = timeout(self.patience, checked).await.unwrap_or_else(late);
-        if let Err(ReadError::Unavailable(_)) = answer {
-            // When the connection comes back, another node may answer under the same name.
-            self.identified.store(false, Relaxed);
-        }
-        answer
-    }
-
     /// The newest finalized block that the node shows with its time. A slot that it calls finalized has one, but it may
     /// not show it yet.
     async fn newest(&self) -> Result<Head, ReadError> {
-        let mut slot = self.questions.slot().await?;
+        let mut slot = self.link.questions.slot().await?;
         for _ in 0..STEPS {
-            let found = futures::join!(self.questions.block(slot), self.questions.time(slot));
+            let found = futures::join!(
+                self.link.questions.block(slot),
+                self.link.questions.time(slot)
+            );
             if let (Slot::Block(mut standing), time) = (found.0?, found.1?) {
                 standing.time = time.or(standing.time);
                 self.heads.insert(slot, standing.clone());
@@ -253,7 +204,7 @@ impl Node {
                     return Ok(Head { block, tagged });
                 }
             }
-            let Some(before) = self.questions.before(slot).await? else {
+            let Some(before) = self.link.questions.before(slot).await? else {
                 break;
             };
             slot = before;
@@ -263,7 +214,7 @@ impl Node {
 
     /// The block at a slot, as the node shows it now.
     async fn block(&self, slot: u64) -> Result<Standing, ReadError> {
-        match self.questions.block(slot).await? {
+        match self.link.questions.block(slot).await? {
             Slot::Block(standing) => Ok(standing),
             _ => Err(ReadError::Unavailable("a block is not shown".into())),
         }
@@ -273,7 +224,7 @@ impl Node {
     async fn timed(&self, slot: u64, stated: Option<u64>) -> Result<u64, ReadError> {
         let time = match stated {
             Some(time) => Some(time),
-            None => self.questions.time(slot).await?,
+            None => self.link.questions.time(slot).await?,
         };
         time.ok_or_else(|| ReadError::Unavailable("a block without a time".into()))
     }
@@ -282,16 +233,16 @@ impl Node {
     /// that time says nothing about it.
     async fn holds(&self, block: &Block) -> Result<bool, ReadError> {
         let unknown = |what: &str| Err(ReadError::Unavailable(what.into()));
-        match self.questions.block(block.number).await? {
+        match self.link.questions.block(block.number).await? {
             Slot::Block(found) if found.hash == block.hash => {
-                let stated = self.questions.time(block.number).await?;
+                let stated = self.link.questions.time(block.number).await?;
                 match stated.or(found.time) {
                     Some(time) => Ok(found.at(block.number, time) == *block),
                     None => unknown("a block without a time"),
                 }
             }
             Slot::Block(_) => Ok(false),
-            Slot::Absent => match self.questions.is_skipped(block.number).await? {
+            Slot::Absent => match self.link.questions.is_skipped(block.number).await? {
                 true => Ok(false),
                 false => unknown("the block is lost to this node"),
             },
@@ -314,7 +265,7 @@ impl Node {
     /// Makes sure that `block` is on this node's chain now. What was read between an anchor and this is of one fork, as
     /// nothing else says: a node's answer about a transaction names no block's hash.
     async fn stands(&self, block: &Block) -> Result<Standing, ReadError> {
-        match self.questions.block(block.number).await? {
+        match self.link.questions.block(block.number).await? {
             Slot::Block(found) if found.hash == block.hash => Ok(found),
             Slot::Block(_) => {
                 self.heads.invalidate(&block.number);
@@ -329,7 +280,7 @@ impl Node {
     async fn look(&self, id: &Bytes, head: &Block) -> Result<Transaction, ReadError> {
         self.anchor(head).await?;
         let text = bs58::encode(id).into_string();
-        let raw = self.questions.transaction(&text).await?;
+        let raw = self.link.questions.transaction(&text).await?;
         let Some(raw) = raw.filter(|raw| raw.slot <= head.number) else {
             return Ok(Transaction::Missing);
         };
@@ -338,7 +289,7 @@ impl Node {
         let time = self.timed(executed.slot, executed.time.or(standing.time));
         let block = standing.at(executed.slot, time.await?);
         let mint = match unnamed(&self.rules, &executed) {
-            Some(account) => self.questions.mint(&account).await?,
+            Some(account) => self.link.questions.mint(&account).await?,
             None => None,
         };
         self.stands(head).await?;
@@ -361,7 +312,7 @@ impl Node {
             let Some(slot) = below else {
                 return Ok(None);
             };
-            let Some(slot) = self.questions.before(slot.saturating_add(1)).await? else {
+            let Some(slot) = self.link.questions.before(slot.saturating_add(1)).await? else {
                 return Err(ReadError::Unavailable("no block below the head".into()));
             };
             let standing = self.block(slot).await?;

@@ -29,18 +29,22 @@ use crate::{
 /// The longest silence that a provider's `Retry-After` buys.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// The most values of one answer: in memory each takes many times its text.
-const MAX_VALUES: usize = 200_000;
+pub const MAX_VALUES: usize = 200_000;
 
 /// A provider's [`Channel`] for solana-client: one POST for each call, within the channel's limits.
 pub struct Sender {
     channel: Channel,
+    /// The most values of one answer.
+    most: usize,
     quiet_until: Mutex<Option<Instant>>,
 }
 
 impl Sender {
-    pub fn new(channel: Channel) -> Self {
+    /// Answers of more than `most` values are not read.
+    pub fn new(channel: Channel, most: usize) -> Self {
         Self {
             channel,
+            most,
             quiet_until: Mutex::default(),
         }
     }
@@ -55,7 +59,9 @@ impl Sender {
                 let until = Instant::now() + (*delay).min(MAX_SILENCE);
                 *self.quiet() = Some(until);
             }
-            let refused = answer(body).err().filter(|error| code(error).is_some());
+            let refused = answer(body, self.most)
+                .err()
+                .filter(|error| code(error).is_some());
             if let Some(refused) = refused {
                 return refused;
             }
@@ -81,7 +87,7 @@ impl RpcSender for Sender {
         }
         let body = request.build_request_json(1, params).to_string();
         match self.channel.post(body.into_bytes()).await {
-            Ok(body) => aside(body.len() > LARGE_BYTES, || answer(&body)),
+            Ok(body) => aside(body.len() > LARGE_BYTES, || answer(&body, self.most)),
             Err(error) => Err(self.refusal(error)),
         }
     }
@@ -137,9 +143,9 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Reads an answer. Names that stand twice and more than [`MAX_VALUES`] are refused before any of it is kept.
-fn answer(body: &[u8]) -> ClientResult<Value> {
-    let mut left = MAX_VALUES;
+/// Reads an answer. Names that stand twice and more values than `most` are refused before any of it is kept.
+fn answer(body: &[u8], most: usize) -> ClientResult<Value> {
+    let mut left = most;
     let mut text = serde_json::Deserializer::from_slice(body);
     let checked = Check(&mut left).deserialize(&mut text);
     checked.and_then(|()| text.end()).map_err(unreadable)?;
@@ -233,7 +239,7 @@ mod tests {
 
     #[test]
     fn an_answer_has_one_result_or_one_refusal() {
-        let read = |text: &str| answer(text.as_bytes());
+        let read = |text: &str| answer(text.as_bytes(), MAX_VALUES);
         assert_eq!(
             read(r#"{"id":1,"result":{"a":[7]}}"#).unwrap(),
             json!({"a": [7]})
@@ -261,13 +267,14 @@ mod tests {
     #[test]
     fn answers_of_many_values_are_not_read() {
         let of = |values: usize| format!(r#"{{"result":[{}]}}"#, vec!["0"; values].join(","));
-        assert!(answer(of(MAX_VALUES - 2).as_bytes()).is_ok());
-        assert!(answer(of(MAX_VALUES - 1).as_bytes()).is_err());
+        let read = |text: &str| answer(text.as_bytes(), MAX_VALUES);
+        assert!(read(&of(MAX_VALUES - 2)).is_ok());
+        assert!(read(&of(MAX_VALUES - 1)).is_err());
         let deep = format!(
             r#"{{"result":{}{}}}"#,
             "[".repeat(10_000),
             "]".repeat(10_000)
         );
-        assert!(answer(deep.as_bytes()).is_err());
+        assert!(read(&deep).is_err());
     }
 }

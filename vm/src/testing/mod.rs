@@ -1,5 +1,5 @@
 //! A chain that answers from a script, for tests of what stands above readers and providers; in [`scripted`] a family
-//! that trades, for tests of what stands above families. Not for production: built only for tests and with the
+//! that trades, for tests of what stands above families; in [`solana`] a chain of a real one. Not for production: built only for tests and with the
 //! feature `testing`.
 
 mod answers;
@@ -7,6 +7,8 @@ mod board;
 mod provider;
 mod script;
 pub mod scripted;
+#[cfg(feature = "solana")]
+pub mod solana;
 
 pub use self::{
     answers::{Answer, Answers, said},

@@ -154,7 +154,7 @@ impl<C: Send + Sync> Scanner for Script<C> {
 }
 
 #[async_trait]
-impl<C: Send + Sync> Accounts for Script<C> {
+impl<C: Send + Sync + 'static> Accounts for Script<C> {
     async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
         own!(self.balance(owner, currency));
         self.read(|board| Ok(board.says.balance)).await

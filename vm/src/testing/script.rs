@@ -210,6 +210,8 @@ impl<C: Send + Sync + 'static> Script<C> {
             inspector: self.clone(),
             simulator: Some(self.clone()),
             contracts: Some(self.clone()),
+            mempool: None,
+            outputs: None,
         }
     }
 }

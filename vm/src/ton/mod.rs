@@ -55,6 +55,7 @@ pub static FAMILY: Family = Family {
     keys: None,
     landing: None,
     steps: None,
+    choices: false,
     approvals: None,
     swaps: None,
 };

@@ -4,6 +4,7 @@
 //! decides nothing.
 
 mod gather;
+mod outputs;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::{
-    Account, Draft, Failover, Fee, FeeRate, Limits, Revert, Signer, TradingProvider, Unfit, Work,
+    Account, Draft, Failover, Fee, FeeRate, Funding, Limits, Revert, Signer, TradingProvider,
+    Unfit, Work,
 };
 use crate::{
     Chain, ChainSpec, CodecError, ReadError, SpecError,
@@ -52,6 +53,8 @@ pub struct Providers {
     pub approvals: Option<Arc<dyn Approvals>>,
     /// `None`: no account runs code when it is paid.
     pub contracts: Option<Arc<dyn ContractChecks>>,
+    /// `None`: a deposit needs nothing besides its terms.
+    pub funding: Option<Arc<dyn Funding>>,
 }
 
 /// What the transactions of accounts would do.

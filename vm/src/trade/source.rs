@@ -1,4 +1,4 @@
-//! Finding deposits in ranges of heights, through one provider.
+//! Finding deposits in ranges of heights, and what accounts hold piece by piece, through one provider.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     oracle::ReadError,
-    types::{B256, Block, Deposit, Refusal, TxRef},
+    types::{Address, Amount, B256, Block, Bytes, Deposit, Refusal, TxRef},
 };
 
 /// Finds deposits in ranges of heights. A chain may skip heights; its family knows whether it does. The parent of a
@@ -58,4 +58,36 @@ pub enum ScanError {
     TooLarge(String),
     #[error(transparent)]
     Read(#[from] ReadError),
+}
+
+/// What accounts hold, piece by piece, on chains that keep no balances.
+#[async_trait]
+pub trait Outputs: Send + Sync {
+    /// The account's unspent outputs in blocks, at the provider's tip. What cannot be spent yet is not among them.
+    async fn unspent(&self, owner: &Address) -> Result<Vec<Unspent>, ReadError>;
+    /// What is in a block and spends each of these outputs, at the provider's tip; as many answers in the same order.
+    async fn spenders(&self, outputs: &[Bytes]) -> Result<Vec<SpentBy>, ReadError>;
+    /// The raw bytes of a transaction; `None` where the provider does not know it. The id is as
+    /// [`Codec::encode_transaction_id`](crate::Codec::encode_transaction_id) has it.
+    async fn transaction(&self, id: &Bytes) -> Result<Option<Bytes>, ReadError>;
+}
+
+/// An unspent output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unspent {
+    /// As the family writes it.
+    pub output: Bytes,
+    pub amount: Amount,
+    /// The number of its block.
+    pub height: u64,
+}
+
+/// What in a block spends an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpentBy {
+    Nobody,
+    /// The id is as [`Codec::encode_transaction_id`](crate::Codec::encode_transaction_id) has it.
+    Transaction(Bytes),
+    /// Something that this provider cannot name.
+    Somebody,
 }

@@ -11,7 +11,8 @@ use crate::{
 /// What a user signs on an origin chain, and the solver on a destination. Pure. The order id stands where the
 /// family's decoder finds it (guide: protocol 3.4).
 pub trait StepBuilder: Send + Sync {
-    /// Transactions that put `terms.amount` into the depository, with what must come before.
+    /// Transactions that put `terms.amount` into the depository, with what must come before: `terms.before`, and rights.
+    /// A family whose transactions do several things may make one of all.
     fn deposit(&self, terms: &DepositTerms<'_>) -> Result<Vec<Step>, CodecError>;
     /// A payment straight to `terms.to`, which names its order.
     fn send(&self, terms: &PaymentTerms<'_>) -> Result<Draft, CodecError>;
@@ -42,6 +43,19 @@ pub struct Spend<'a> {
     pub amount: Amount,
 }
 
+/// What a caller wants of the user's transactions, on chains of families that let callers choose
+/// ([`Family::choices`](crate::Family::choices)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// Who pays for inclusion and for new accounts instead of the user, and signs, too.
+    pub fee_payer: Option<Address>,
+    /// The transaction itself limits the work that it takes.
+    pub work_limit: bool,
+    /// An exchange goes through accounts of its own wherever it would need new ones of the user's; `None`: as the
+    /// exchange does on its own.
+    pub shared_accounts: Option<bool>,
+}
+
 /// What a deposit is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct DepositTerms<'a> {
@@ -56,6 +70,11 @@ pub struct DepositTerms<'a> {
     pub approved: Amount,
     /// The token wants its approval set to zero before it is set anew.
     pub reset: bool,
+    /// What [`Funding::fund`](super::Funding::fund) read for it; empty where the chain needs nothing.
+    pub funds: &'a [u8],
+    /// What the user does first: an exchange, with what it needs.
+    pub before: &'a [Step],
+    pub choices: &'a Choices,
 }
 
 /// What a payment straight to its recipient is made of.

@@ -83,6 +83,9 @@ pub enum SubmitError {
     /// The chain asks more for inclusion than the operator lets it.
     #[error("inclusion costs more than the operator's limit")]
     Dear,
+    /// What the account can spend now, besides what open attempts hold, does not pay for it; in the native currency.
+    #[error("{available} can be spent now, {needed} are needed")]
+    Short { available: Amount, needed: Amount },
     /// Further than is believed without the operator's word.
     #[error(transparent)]
     Jumped(#[from] Jump),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::{
     SpecError,
-    trade::{Draft, HeadCalls},
+    trade::{Choices, Draft, HeadCalls},
     types::{Address, Amount},
 };
 
@@ -30,6 +30,25 @@ pub struct SwapSpec {
     pub first: Vec<SwapContracts>,
     /// Asked only where no first choice has an offer, and the caller allows them.
     pub second: Vec<SwapContracts>,
+    /// Services that find ways through a chain's exchanges; among the first choices.
+    pub services: Vec<SwapService>,
+}
+
+/// An HTTP service that finds ways through a chain's exchanges, as the market file has it.
+#[derive(Clone, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SwapService {
+    /// Below it are the service's questions.
+    pub url: url::Url,
+    /// What it is asked with, where it wants a key. Never printed.
+    #[serde(default)]
+    pub api_key: Option<String>,
+}
+
+impl std::fmt::Debug for SwapService {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.url.host_str().unwrap_or("?"))
+    }
 }
 
 /// The contracts of one exchange, as the market file has them.
@@ -103,6 +122,7 @@ pub struct SwapOrder {
     pub limit: Amount,
     /// Unix seconds.
     pub deadline: u64,
+    pub choices: Choices,
 }
 
 /// The transaction of an exchange.
@@ -141,7 +161,7 @@ pub trait SwapVenue: Send + Sync {
         self.offer(terms).await
     }
     /// The transaction of an offer of its own.
-    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError>;
+    async fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError>;
 }
 
 impl SwapOffer {

@@ -1,5 +1,7 @@
 //! Accounts: what they hold, by one provider's word.
 
+use std::any::Any;
+
 use async_trait::async_trait;
 
 use crate::{
@@ -7,9 +9,10 @@ use crate::{
     types::{Address, Amount},
 };
 
-/// Balances and currencies at the head.
+/// Balances and currencies at the head. A family finds its own kind of provider behind it, for what only that one is
+/// asked.
 #[async_trait]
-pub trait Accounts: Send + Sync {
+pub trait Accounts: Any + Send + Sync {
     /// What `owner` holds of a currency.
     async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError>;
     /// What a currency says of itself; `None` when there is no currency at the address. A native

@@ -7,4 +7,5 @@ mod index;
 pub mod ledger;
 mod node;
 mod read;
+mod sending;
 mod withdrawal;

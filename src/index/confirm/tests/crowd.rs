@@ -230,6 +230,7 @@ async fn what_nobody_answers_about_is_asked_again_after_a_pause() {
     let network = Network {
         chain,
         wakeup: Arc::default(),
+        listed: None,
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
     let confirmer = Confirmer::new(bench.requests.clone(), networks);

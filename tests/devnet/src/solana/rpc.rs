@@ -1,6 +1,7 @@
 //! What a node answers (Solana's JSON-RPC API, as agave has it), from the ledger.
 
 mod accounts;
+mod trial;
 
 use serde_json::{Value, json};
 use solana_rpc_client_api::custom_error as code;
@@ -76,6 +77,10 @@ pub fn answer(
         "getMultipleAccounts" => view.accounts(),
         "getBalance" => view.balance(),
         "getMinimumBalanceForRentExemption" => view.rent(),
+        "getEpochInfo" => view.epoch(),
+        // Nobody has to bid.
+        "getRecentPrioritizationFees" => Ok(json!([])),
+        "simulateTransaction" => view.simulate(),
         _ => Err(Refused::new(METHOD_NOT_FOUND, "Method not found")),
     }
 }

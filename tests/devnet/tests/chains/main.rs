@@ -15,6 +15,7 @@ mod bitcoin;
 mod claims;
 mod cluster;
 mod depository;
+mod landing;
 mod logs;
 mod node;
 mod orders;

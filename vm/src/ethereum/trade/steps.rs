@@ -47,16 +47,16 @@ impl StepBuilder for Steps {
             let data = transfer(depository, terms.amount, terms.order);
             (terms.currency, data, Amount::ZERO)
         };
-        let mut steps = if terms.explicit && !token.is_zero() && terms.approved < terms.amount {
+        let mut steps = terms.before.to_vec();
+        if terms.explicit && !token.is_zero() && terms.approved < terms.amount {
             let spend = Spend {
                 spender: terms.depository,
                 currency: terms.currency,
                 amount: terms.amount,
             };
-            self.approve(terms.user, &spend, terms.reset && !terms.approved.is_zero())?
-        } else {
-            Vec::new()
-        };
+            let reset = terms.reset && !terms.approved.is_zero();
+            steps.extend(self.approve(terms.user, &spend, reset)?);
+        }
         steps.push(Step {
             kind: StepKind::Deposit,
             draft: Draft::call(call(terms.user, to, data, value)),

@@ -23,6 +23,9 @@ use crate::{
 /// Opens the exchanges that an EVM chain's configuration names. An error where an address is malformed or missing.
 pub fn open(spec: &SwapSpec, access: &SwapAccess) -> Result<SwapVenues, SpecError> {
     let wrong = |why: String| SpecError(format!("{}: {why}", spec.network));
+    if !spec.services.is_empty() {
+        return Err(wrong("aggregators: none is known of this family".into()));
+    }
     let exchange = |name, contracts: &[SwapContracts]| {
         let opened = contracts
             .iter()

@@ -30,7 +30,7 @@ impl Key {
         B256::new(self.0.verifying_key().to_bytes())
     }
 
-    pub(super) fn signature(&self, message: &[u8]) -> [u8; 64] {
+    pub(crate) fn signature(&self, message: &[u8]) -> [u8; 64] {
         self.0.sign(message).to_bytes()
     }
 }

@@ -30,6 +30,8 @@ use crate::{
     Family, Lengths, family::FamilyKeys, hint::Hints, spec::FinalityDefaults, trade::Scheme,
 };
 
+#[cfg(feature = "solana")]
+pub(crate) use self::key::is_signed;
 pub use self::{
     codec::{address, spelled},
     key::Key,
@@ -71,6 +73,7 @@ pub static FAMILY: Family = Family {
     }),
     landing: Some(&attempt::Landing),
     steps: Some(&steps::Steps),
+    choices: false,
     approvals: None,
     swaps: None,
 };

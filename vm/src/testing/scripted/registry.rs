@@ -50,6 +50,8 @@ pub fn trade(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<TradingProvid
         inspector: node,
         simulator: None,
         contracts: None,
+        mempool: None,
+        outputs: None,
     })
 }
 

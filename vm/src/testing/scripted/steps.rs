@@ -27,10 +27,12 @@ impl StepBuilder for Steps {
             amount: terms.amount,
             order: terms.order,
         })?;
-        Ok(vec![Step {
+        let mut steps = terms.before.to_vec();
+        steps.push(Step {
             kind: StepKind::Deposit,
             draft,
-        }])
+        });
+        Ok(steps)
     }
 
     fn send(&self, terms: &PaymentTerms<'_>) -> Result<Draft, CodecError> {

@@ -412,17 +412,7 @@ async fn deposits_are_found_beside_heights_without_a_block() {
         .fund(user.bytes(), B256::ZERO, U256::from(1_000_000));
     let from = rig.world.height();
     for number in 0..6_u8 {
-        let steps = steps::Steps.deposit(&DepositTerms {
-            user: &user.account(),
-            depository: &spelled(DEPOSITORY),
-            currency: &spelled(B256::ZERO),
-            amount: U256::from(100),
-            order: ORDER,
-            explicit: true,
-            approved: Amount::ZERO,
-            reset: false,
-        });
-        let draft = steps.unwrap().pop().unwrap().draft;
+        let draft = deposit_draft(&user);
         let unsigned = Unsigned {
             chain: NUMBER,
             payer: user.bytes(),
@@ -465,6 +455,24 @@ async fn deposits_are_found_beside_heights_without_a_block() {
             Some(receipt_draft(&rig, &one.transaction.bytes).digest())
         );
     }
+}
+
+/// A user's deposit of 100 for the order.
+fn deposit_draft(user: &Key) -> crate::trade::Draft {
+    let steps = steps::Steps.deposit(&DepositTerms {
+        user: &user.account(),
+        depository: &spelled(DEPOSITORY),
+        currency: &spelled(B256::ZERO),
+        amount: U256::from(100),
+        order: ORDER,
+        explicit: true,
+        approved: Amount::ZERO,
+        reset: false,
+        funds: &[],
+        before: &[],
+        choices: &crate::trade::Choices::default(),
+    });
+    steps.unwrap().pop().unwrap().draft
 }
 
 fn receipt_draft(rig: &Rig, id: &[u8]) -> crate::trade::Draft {

@@ -12,6 +12,8 @@ pub struct Ledger {
     pub transactions: Map<String, Value>,
     /// Blocks made so far: two blocks of one height have different hashes.
     made: u64,
+    /// What the index answers besides, by path.
+    pub more: Map<String, Value>,
 }
 
 /// Bitcoins of satoshis, as a node writes them.
@@ -64,6 +66,7 @@ impl Ledger {
             blocks: Map::new(),
             transactions: Map::new(),
             made: 0,
+            more: Map::new(),
         };
         ledger.add(0, 1_760_000_000);
         ledger
@@ -77,6 +80,7 @@ impl Ledger {
             blocks: map("blocks"),
             transactions: map("transactions"),
             made: 0,
+            more: Map::new(),
         }
     }
 
@@ -174,6 +178,10 @@ impl Ledger {
             "getblockhash" => self.hash_at(first),
             "getblockheader" => self.blocks.get(first.as_str()?).cloned(),
             "getrawtransaction" => self.transactions.get(first.as_str()?).cloned(),
+            "getmempoolentry" => {
+                let found = self.transactions.get(first.as_str()?)?;
+                (!self.is_mined(found)).then(|| json!({"vsize": 100}))
+            }
             "gettxout" => Some(
                 self.unspent(first.as_str()?, &params[1])
                     .unwrap_or_default(),
@@ -218,7 +226,10 @@ impl Ledger {
                 });
                 Some(spent.unwrap_or_else(|| json!({"spent": false})).to_string())
             }
-            _ => None,
+            _ => self.more.get(path).map(|answer| match answer.as_str() {
+                Some(text) => text.to_owned(),
+                None => answer.to_string(),
+            }),
         }
     }
 

@@ -15,7 +15,7 @@ use hyper::{
     body::{Bytes, Incoming},
 };
 use serde_json::{Value, json};
-use vm::{ChainEntry, ChainSpec, Endpoint, Provider};
+use vm::{ChainEntry, ChainSpec, Endpoint, Provider, trade::TradingProvider};
 
 use super::ledger::Ledger;
 use crate::server::{self, Server};
@@ -108,16 +108,40 @@ impl Node {
         (timeout, longest): (Duration, usize),
     ) -> Provider {
         let endpoint = Endpoint {
+            timeout,
+            longest,
+            ..self.endpoint()
+        };
+        (spec.family.open.unwrap())(spec, &endpoint).unwrap()
+    }
+
+    /// Where the node is, with what it takes at most.
+    fn endpoint(&self) -> Endpoint {
+        Endpoint {
             position: 1,
             url: format!("http://user:secret@127.0.0.1:{}/", self.server.port)
                 .parse()
                 .unwrap(),
-            timeout,
-            longest,
+            timeout: Duration::from_secs(2),
+            longest: vm::protocol::limits::PROVIDER_ANSWER,
             allows: None,
             client: Endpoint::client().unwrap(),
+        }
+    }
+
+    /// Opens the node for trading.
+    pub fn trade(&self, spec: &Arc<ChainSpec>) -> TradingProvider {
+        (spec.family.trade.unwrap())(spec, &self.endpoint()).unwrap()
+    }
+
+    /// Opens the index that the entry names for trading.
+    pub fn trade_index(&self, spec: &Arc<ChainSpec>) -> TradingProvider {
+        let endpoint = Endpoint {
+            position: 2,
+            url: spec.further_providers().unwrap().pop().unwrap(),
+            ..self.endpoint()
         };
-        (spec.family.open.unwrap())(spec, &endpoint).unwrap()
+        (spec.family.trade.unwrap())(spec, &endpoint).unwrap()
     }
 
     /// Where the index is.

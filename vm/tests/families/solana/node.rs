@@ -17,7 +17,9 @@ use hyper::{
 };
 use serde_json::{Value, json};
 use solana_pubkey::Pubkey;
-use vm::{ChainEntry, ChainSpec, Endpoint, Provider};
+use vm::{ChainEntry, ChainSpec, Endpoint, Provider, trade::TradingProvider};
+
+use super::bank::{self, Bank};
 
 use crate::server::{Server, serve};
 
@@ -43,6 +45,7 @@ pub struct World {
     /// By their ids. One above the finalized slot is only confirmed.
     pub transactions: HashMap<String, Value>,
     pub accounts: HashMap<String, Value>,
+    pub bank: Bank,
 }
 
 impl World {
@@ -110,7 +113,15 @@ pub async fn node(world: World) -> Node {
 
 impl Node {
     pub fn open(&self, spec: &Arc<ChainSpec>) -> Provider {
-        let endpoint = Endpoint {
+        (spec.family.open.unwrap())(spec, &self.endpoint()).unwrap()
+    }
+
+    pub fn trade(&self, spec: &Arc<ChainSpec>) -> TradingProvider {
+        (spec.family.trade.unwrap())(spec, &self.endpoint()).unwrap()
+    }
+
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
             position: 1,
             url: format!("http://user:secret@127.0.0.1:{}/", self.server.port)
                 .parse()
@@ -119,8 +130,7 @@ impl Node {
             longest: vm::protocol::limits::PROVIDER_ANSWER,
             allows: None,
             client: Endpoint::client().unwrap(),
-        };
-        (spec.family.open.unwrap())(spec, &endpoint).unwrap()
+        }
     }
 
     pub fn lie(&self, lie: impl Fn(&str, &Value, &mut Value) + Send + Sync + 'static) {
@@ -152,7 +162,11 @@ async fn answer(
     let question: Value = serde_json::from_slice(&body).unwrap();
     let method = question["method"].as_str().unwrap();
     state.calls.lock().unwrap().push(method.to_owned());
-    let mut answer = honest(&state.world.lock().unwrap(), method, &question["params"]);
+    let mut answer = honest(
+        &mut state.world.lock().unwrap(),
+        method,
+        &question["params"],
+    );
     if let Some(lie) = &*state.lie.lock().unwrap() {
         lie(method, &question["params"], &mut answer);
     }
@@ -161,10 +175,11 @@ async fn answer(
     Ok(Response::new(Full::new(Bytes::from(answer.to_string()))))
 }
 
-fn honest(world: &World, method: &str, params: &Value) -> Value {
+fn honest(world: &mut World, method: &str, params: &Value) -> Value {
+    let newest = world.finalized;
     let finalized = |config: &Value| match config["commitment"].as_str() {
-        None | Some("finalized") => world.finalized,
-        Some(_) => world.finalized + 4,
+        None | Some("finalized") => newest,
+        Some(_) => newest + 4,
     };
     let refuse = |code: i64| json!({"error": {"code": code, "message": "refused"}});
     let result = |value: Value| json!({"result": value});
@@ -175,7 +190,7 @@ fn honest(world: &World, method: &str, params: &Value) -> Value {
             let slot = params[0].as_u64().unwrap();
             match world.blocks.get(&slot) {
                 _ if slot > finalized(&params[1]) => refuse(-32004),
-                Some(block) => result(block.clone()),
+                Some(block) => result(detailed(world, slot, block, &params[1])),
                 None => refuse(-32007),
             }
         }
@@ -210,6 +225,64 @@ fn honest(world: &World, method: &str, params: &Value) -> Value {
             let found = world.accounts.get(params[0].as_str().unwrap()).cloned();
             result(json!({"context": {"slot": slot}, "value": found}))
         }
-        _ => refuse(-32601),
+        "getSignaturesForAddress" => {
+            let slot = finalized(&params[1]);
+            if params[1]["minContextSlot"].as_u64() > Some(slot) {
+                return refuse(-32016);
+            }
+            result(naming(world, slot, params))
+        }
+        _ => bank::answer(world, method, params),
     }
+}
+
+/// The transactions in the block of a slot, in its order.
+fn inside(world: &World, slot: u64) -> Vec<(&String, &Value)> {
+    let all = world.transactions.iter();
+    let mut inside: Vec<_> = all.filter(|(_, it)| it["slot"] == slot).collect();
+    inside.sort_by_key(|(id, _)| *id);
+    inside
+}
+
+/// A block with what the question asks for.
+fn detailed(world: &World, slot: u64, block: &Value, asked: &Value) -> Value {
+    let (mut block, inside) = (block.clone(), inside(world, slot));
+    match asked["transactionDetails"].as_str() {
+        Some("signatures") => {
+            block["signatures"] = inside.iter().map(|(id, _)| json!(id)).collect();
+        }
+        Some("full") => {
+            let shown = |it: &Value| json!({"transaction": it["transaction"], "meta": it["meta"], "version": 0});
+            block["transactions"] = inside.iter().map(|(_, it)| shown(it)).collect();
+        }
+        _ => {}
+    }
+    block
+}
+
+/// The transactions that name an account, the newest first.
+fn naming(world: &World, newest: u64, params: &Value) -> Value {
+    let names = |it: &Value| {
+        let message = it["transaction"]["message"]["accountKeys"].as_array();
+        let loaded = ["writable", "readonly"];
+        let loaded = loaded.map(|kind| it["meta"]["loadedAddresses"][kind].as_array());
+        let mut keys = message.into_iter().chain(loaded.into_iter().flatten());
+        keys.any(|keys| keys.contains(&params[0]))
+    };
+    let all = world.transactions.iter();
+    let mut all: Vec<_> = all.filter(|(_, it)| names(it)).collect();
+    all.retain(|(_, it)| it["slot"].as_u64() <= Some(newest));
+    all.sort_by_key(|(id, it)| (it["slot"].as_u64(), *id));
+    let before = params[1]["before"].as_str();
+    let older = all.into_iter().rev();
+    let mut older: Vec<_> = older.collect();
+    if let Some(before) = before {
+        let at = older.iter().position(|(id, _)| *id == before).unwrap();
+        older.drain(..=at);
+    }
+    let limit = usize::try_from(params[1]["limit"].as_u64().unwrap()).unwrap();
+    let shown = older.into_iter().take(limit);
+    let shown = shown
+        .map(|(id, it)| json!({"signature": id, "slot": it["slot"], "err": it["meta"]["err"]}));
+    shown.collect()
 }

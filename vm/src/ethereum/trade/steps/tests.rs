@@ -3,7 +3,7 @@ use alloy::hex;
 use super::*;
 use crate::{
     ethereum::{FAMILY, suffix},
-    trade::{FeeRate, Payout},
+    trade::{Choices, FeeRate, Payout},
     types::U256,
 };
 
@@ -38,6 +38,9 @@ fn deposit(
         explicit,
         approved: Amount::from(approved),
         reset,
+        funds: &[],
+        before: &[],
+        choices: &Choices::default(),
     })
 }
 

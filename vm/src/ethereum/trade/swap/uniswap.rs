@@ -85,7 +85,7 @@ impl SwapVenue for UniswapV3 {
         Ok(self.offered(terms, quote, offer.route.clone()))
     }
 
-    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError> {
+    async fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError> {
         let (deployment, route) = self.way(offer, &offer.terms)?;
         let recipient = account(&order.recipient)?;
         if !Exchange::is_recipient(recipient) {

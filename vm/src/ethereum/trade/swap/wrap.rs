@@ -68,7 +68,7 @@ impl SwapVenue for Wrap {
     }
 
     /// Pays nobody but the payer: the contract knows no recipient.
-    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError> {
+    async fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapDraft, SwapError> {
         let wraps = self.wraps(&offer.terms)?;
         if offer.source != NAME || [offer.input, offer.output] != [offer.terms.amount; 2] {
             return Err(SwapError::unavailable("another exchange's offer"));

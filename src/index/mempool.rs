@@ -1,0 +1,288 @@
+//! Deposits that wait for a block, on chains whose providers show them: one watcher per network. A deposit that is
+//! sighted makes its request pending and nothing else. One that is replaced or dropped leaves its request as it was
+//! before: nothing is decided, priced or paid because of a sighting.
+//!
+//! A sighting is a transaction of the user's among the request's facts, and a row of the transactions that are looked
+//! for, so that it outlives the process ([`submitted`](super::submitted)).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::future::join_all;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use vm::{
+    B256, Chain, ReadError, Transaction, TxRef,
+    trade::{Mempool, WaitingTx},
+};
+
+use super::{IndexError, apply};
+use crate::{
+    request::{
+        Execution, Request,
+        fact::{Facts, Inclusion, Sent, State},
+        mismatch::mismatch,
+    },
+    store::{
+        Batch,
+        requests::{Requests, unless_forgotten},
+        rows::transaction::{self, Outcome, Tracked},
+    },
+};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+/// Rounds in which no provider shows a transaction before its network's quorum is asked where it is: a new block takes
+/// some time to all providers.
+const MISSED: u32 = 3;
+/// Of the time between two blocks, the part between two rounds.
+const PARTS: u64 = 200;
+/// The pause between two rounds in milliseconds, at least and at most.
+const PAUSE: (u64, u64) = (1_000, 10_000);
+
+/// Watches for deposits of one network.
+pub struct Watcher {
+    network: String,
+    chain: Chain,
+    pools: Vec<Arc<dyn Mempool>>,
+    requests: Requests,
+    /// What was sighted, by the transaction's bytes; unset until the store was read.
+    known: Option<BTreeMap<Vec<u8>, Watched>>,
+}
+
+/// A transaction that waits, with the requests that it pays for.
+struct Watched {
+    transaction: TxRef,
+    requests: Vec<B256>,
+    /// Rounds since a provider showed it last.
+    missed: u32,
+}
+
+impl Watcher {
+    /// For the network that orders call `network`.
+    pub fn new(
+        network: &str,
+        chain: Chain,
+        pools: Vec<Arc<dyn Mempool>>,
+        requests: Requests,
+    ) -> Self {
+        Self {
+            network: network.to_owned(),
+            chain,
+            pools,
+            requests,
+            known: None,
+        }
+    }
+
+    /// Looks again and again until `shutdown`, some hundred times in the time between two blocks. `clock` gives unix
+    /// milliseconds.
+    pub async fn run(
+        mut self,
+        block_seconds: u64,
+        clock: fn() -> u64,
+        shutdown: CancellationToken,
+    ) {
+        let pause = block_seconds.saturating_mul(1_000) / PARTS;
+        let pause = Duration::from_millis(pause.clamp(PAUSE.0, PAUSE.1));
+        let rounds = async {
+            loop {
+                if let Err(error) = self.round(clock()).await {
+                    tracing::warn!(network = self.network, %error, "waiting deposits not seen");
+                }
+                sleep(pause).await;
+            }
+        };
+        shutdown.run_until_cancelled(rounds).await;
+    }
+
+    /// Looks once. `now` in unix milliseconds.
+    pub async fn round(&mut self, now: u64) -> Result<(), IndexError> {
+        let mut known = match self.known.take() {
+            Some(known) => known,
+            None => self.stored().await?,
+        };
+        let done = self.look(&mut known, now).await;
+        self.known = Some(known);
+        done
+    }
+
+    async fn look(
+        &self,
+        known: &mut BTreeMap<Vec<u8>, Watched>,
+        now: u64,
+    ) -> Result<(), IndexError> {
+        let (waiting, whole) = self.waiting().await?;
+        for (id, one) in &waiting {
+            match known.get_mut(id) {
+                Some(sighting) => sighting.missed = 0,
+                None => {
+                    let sighting = self.sight(one, now).await?;
+                    known.insert(id.clone(), sighting);
+                }
+            }
+        }
+        // A provider that does not answer may be the one that has it.
+        if !whole {
+            return Ok(());
+        }
+        let gone = known
+            .iter_mut()
+            .filter(|(id, _)| !waiting.contains_key(*id));
+        let mut missed = Vec::new();
+        for (id, sighting) in gone {
+            sighting.missed = sighting.missed.saturating_add(1);
+            if sighting.missed >= MISSED || sighting.requests.is_empty() {
+                missed.push(id.clone());
+            }
+        }
+        for id in missed {
+            if let Some(sighting) = known.get(&id)
+                && self.has_left(sighting, now).await?
+            {
+                known.remove(&id);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the providers show that answer, and whether all of them do. An error where none does.
+    async fn waiting(&self) -> Result<(BTreeMap<Vec<u8>, WaitingTx>, bool), ReadError> {
+        let (mut all, mut failure) = (BTreeMap::new(), None);
+        let mut answered = false;
+        for answer in join_all(self.pools.iter().map(|pool| pool.waiting())).await {
+            match answer {
+                Ok(waiting) => {
+                    answered = true;
+                    let each = waiting.into_iter();
+                    all.extend(each.map(|one| (one.transaction.bytes.to_vec(), one)));
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        match failure {
+            Some(error) if !answered => Err(error),
+            failure => Ok((all, failure.is_none())),
+        }
+    }
+
+    /// Records a transaction that waits with the requests that it pays for.
+    async fn sight(&self, one: &WaitingTx, now: u64) -> Result<Watched, IndexError> {
+        let mut requests = BTreeSet::new();
+        for deposit in &one.deposits {
+            let Some(order) = apply::order(deposit) else {
+                continue;
+            };
+            let request = self.requests.by_order(&order).await?;
+            let paid = request.filter(|request| self.pays(request, &one.transaction, deposit));
+            requests.extend(paid.map(|request| request.id));
+        }
+        let sighting = Watched {
+            transaction: one.transaction.clone(),
+            requests: requests.into_iter().collect(),
+            missed: 0,
+        };
+        let key = transaction::watched(&self.network, &one.transaction.bytes);
+        let row = Tracked {
+            text: one.transaction.text.to_string(),
+            requests: sighting.requests.clone(),
+            claimed: None,
+            outcome: Outcome::Waiting,
+            tries: 0,
+            first: now,
+            next: now,
+        };
+        let row = row.encode()?;
+        for request in &sighting.requests {
+            let batch = Batch::new().put(key.clone(), row.clone());
+            let change = |facts: &mut Facts| self.sighted(facts, &one.transaction);
+            let recorded = self.requests.record(request, now, batch, change).await;
+            unless_forgotten(recorded)?;
+        }
+        Ok(sighting)
+    }
+
+    /// Whether a waiting deposit would pay for the request, and is its user's.
+    fn pays(&self, request: &Request, transaction: &TxRef, deposit: &vm::Deposit) -> bool {
+        let nowhere = Inclusion {
+            number: 0,
+            hash: B256::ZERO,
+            time: 0,
+        };
+        let user = self.chain.spec.family.address(&request.user);
+        let own = user.is_ok_and(|user| user == deposit.depositor) && !deposit.named_by_other;
+        let deposit = apply::deposit(&self.network, transaction, &nowhere, deposit);
+        own && request.execution == Execution::Solver && mismatch(request, &deposit).is_none()
+    }
+
+    /// Adds the transaction, unless it is in a block.
+    fn sighted(&self, facts: &mut Facts, transaction: &TxRef) {
+        let same = |one: &crate::request::fact::Deposit| {
+            one.network == self.network && *one.transaction == *transaction.text
+        };
+        if facts.standing().any(same) {
+            return;
+        }
+        let sent = Sent {
+            network: self.network.clone(),
+            transaction: transaction.text.to_string(),
+            state: State::Broadcast,
+        };
+        apply::own(facts, &sent);
+    }
+
+    /// Whether the transaction needs no watching any more. Where the network's quorum has it in no block, its requests
+    /// are as they were before it.
+    async fn has_left(&self, sighting: &Watched, now: u64) -> Result<bool, IndexError> {
+        if sighting.requests.is_empty() {
+            return Ok(true);
+        }
+        let reader = &self.chain.reader;
+        let head = reader.fresh_head().await?;
+        let found = reader.transaction(&sighting.transaction, &head).await?;
+        if !matches!(found, Transaction::Missing) {
+            return Ok(true);
+        }
+        let key = transaction::watched(&self.network, &sighting.transaction.bytes);
+        for request in &sighting.requests {
+            let batch = Batch::new().delete(key.clone());
+            let text = &sighting.transaction.text;
+            let change = |facts: &mut Facts| apply::disowned(facts, &self.network, text);
+            let recorded = self.requests.record(request, now, batch, change).await;
+            unless_forgotten(recorded)?;
+        }
+        Ok(true)
+    }
+
+    /// What was sighted before the process began.
+    async fn stored(&self) -> Result<BTreeMap<Vec<u8>, Watched>, IndexError> {
+        let (mut known, mut after) = (BTreeMap::new(), None);
+        loop {
+            let range = transaction::range(after.as_ref(), PAGE);
+            let page = self.requests.store().scan(range).await?;
+            for (key, value) in &page {
+                let row = transaction::row(key, value)?;
+                let sighted = row.network == self.network && !row.tracked.requests.is_empty();
+                let found = self.chain.spec.family.tx(&row.tracked.text, None);
+                if let Some(transaction) = found.ok().filter(|_| sighted) {
+                    let sighting = Watched {
+                        transaction,
+                        requests: row.tracked.requests,
+                        missed: 0,
+                    };
+                    known.insert(row.id, sighting);
+                }
+            }
+            if page.len() < PAGE {
+                return Ok(known);
+            }
+            after = page.last().map(|(key, _)| key.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

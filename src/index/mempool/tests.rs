@@ -1,0 +1,187 @@
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use vm::testing::Script;
+
+use super::*;
+use crate::{
+    index::fixtures,
+    request::{
+        self,
+        status::{self, Status},
+    },
+    store::memory::MemoryStore,
+};
+
+const AT: u64 = 1_000;
+
+/// A provider's memory pool; `None`: it does not answer.
+#[derive(Default)]
+struct Pool(Mutex<Option<Vec<WaitingTx>>>);
+
+#[async_trait]
+impl Mempool for Pool {
+    async fn waiting(&self) -> Result<Vec<WaitingTx>, ReadError> {
+        let down = || ReadError::Unavailable("down".into());
+        self.0.lock().unwrap().clone().ok_or_else(down)
+    }
+}
+
+struct Bench {
+    script: Arc<Script>,
+    pools: [Arc<Pool>; 2],
+    requests: Requests,
+    request: Request,
+    watcher: Watcher,
+}
+
+impl Bench {
+    async fn start() -> Self {
+        let script = Script::at(AT);
+        let requests = Requests::new(Arc::new(MemoryStore::new()));
+        let request = request::fixtures::request(1);
+        requests.insert(&request, Batch::new()).await.unwrap();
+        let pools: [Arc<Pool>; 2] = Default::default();
+        let bench = Self {
+            watcher: watcher(&script, &pools, &requests),
+            script,
+            pools,
+            requests,
+            request,
+        };
+        bench.show(&[]);
+        bench
+    }
+
+    /// All providers show these.
+    fn show(&self, waiting: &[WaitingTx]) {
+        for pool in &self.pools {
+            *pool.0.lock().unwrap() = Some(waiting.to_vec());
+        }
+    }
+
+    fn deposit(&self) -> vm::Deposit {
+        fixtures::deposit(self.request.order_id, 0)
+    }
+
+    async fn rounds(&mut self, count: u32) {
+        for _ in 0..count {
+            self.watcher.round(5).await.unwrap();
+        }
+    }
+
+    async fn status(&self) -> Status {
+        let facts = self.requests.facts(&self.request.id).await.unwrap();
+        status::of(&self.request, &facts).status
+    }
+}
+
+fn watcher(script: &Arc<Script>, pools: &[Arc<Pool>; 2], requests: &Requests) -> Watcher {
+    let chain = fixtures::chain("origin", script);
+    let pools = pools.iter().map(|pool| pool.clone() as Arc<dyn Mempool>);
+    Watcher::new("origin", chain, pools.collect(), requests.clone())
+}
+
+fn waiting(number: u64, deposit: vm::Deposit) -> WaitingTx {
+    WaitingTx {
+        transaction: fixtures::tx(number),
+        deposits: vec![deposit],
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_pending_while_its_deposit_waits_and_waiting_when_it_is_replaced() {
+    let mut bench = Bench::start().await;
+    bench.rounds(1).await;
+    assert_eq!(bench.status().await, Status::Waiting);
+    bench.show(&[waiting(1, bench.deposit())]);
+    bench.rounds(1).await;
+    assert_eq!(bench.status().await, Status::Pending);
+    // Seen again it is no news.
+    let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+    bench.rounds(5).await;
+    assert_eq!(
+        bench.requests.facts(&bench.request.id).await.unwrap(),
+        facts
+    );
+    // A provider that does not answer may have it.
+    bench.show(&[]);
+    *bench.pools[1].0.lock().unwrap() = None;
+    bench.rounds(2 * MISSED).await;
+    assert_eq!(bench.status().await, Status::Pending);
+    bench.show(&[]);
+    bench.rounds(MISSED).await;
+    assert_eq!(bench.status().await, Status::Waiting);
+    let rows = transaction::range(None, 10);
+    assert!(bench.requests.store().scan(rows).await.unwrap().is_empty());
+    // The replacement counts as the first one did.
+    bench.show(&[waiting(2, bench.deposit())]);
+    bench.rounds(1).await;
+    assert_eq!(bench.status().await, Status::Pending);
+}
+
+#[tokio::test]
+async fn what_would_not_pay_makes_nothing_pending() {
+    let mut bench = Bench::start().await;
+    let stranger = fixtures::address(request::fixtures::USDC);
+    let changes: [fn(&mut vm::Deposit, vm::Address); 4] = [
+        |one, stranger| one.depositor = stranger,
+        |one, _| one.amount = vm::U256::from(1),
+        |one, _| one.named_by_other = true,
+        |one, _| one.id = B256::repeat_byte(9).to_string().into(),
+    ];
+    let deposits = changes.iter().zip(1..).map(|(change, number)| {
+        let mut deposit = bench.deposit();
+        change(&mut deposit, stranger.clone());
+        waiting(number, deposit)
+    });
+    let all: Vec<_> = deposits.collect();
+    bench.show(&all);
+    bench.rounds(2).await;
+    assert_eq!(bench.status().await, Status::Waiting);
+    let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+    assert_eq!(facts.version, 0);
+}
+
+#[tokio::test]
+async fn a_sighting_outlives_the_process_and_ends_in_a_block() {
+    let mut bench = Bench::start().await;
+    bench.show(&[waiting(1, bench.deposit())]);
+    bench.rounds(1).await;
+    bench.watcher = watcher(&bench.script, &bench.pools, &bench.requests);
+    bench.rounds(1).await;
+    assert_eq!(bench.status().await, Status::Pending);
+    // In a block it is the deposit's own matter.
+    let receipt = vm::testing::receipt(bench.script.block(AT));
+    let found = Transaction::Succeeded(receipt);
+    bench.script.put(&fixtures::tx(1), found);
+    bench.show(&[]);
+    bench.rounds(MISSED).await;
+    assert_eq!(bench.status().await, Status::Pending);
+    let place = apply::place(&bench.script.block(AT));
+    let deposit = apply::deposit("origin", &fixtures::tx(1), &place, &bench.deposit());
+    let seen = |facts: &mut Facts| apply::seen(facts, &deposit);
+    let recorded = bench
+        .requests
+        .record(&bench.request.id, 6, Batch::new(), seen);
+    let facts = recorded.await.unwrap();
+    assert!(facts.own.is_empty() && facts.deposits.len() == 1);
+    // What a provider's pool still has then is no news.
+    bench.watcher = watcher(&bench.script, &bench.pools, &bench.requests);
+    bench.show(&[waiting(1, bench.deposit())]);
+    bench.rounds(1).await;
+    let now = bench.requests.facts(&bench.request.id).await.unwrap();
+    assert_eq!(now, facts);
+}
+
+#[tokio::test]
+async fn silence_of_all_providers_is_an_error_and_changes_nothing() {
+    let mut bench = Bench::start().await;
+    bench.show(&[waiting(1, bench.deposit())]);
+    bench.rounds(1).await;
+    for pool in &bench.pools {
+        *pool.0.lock().unwrap() = None;
+    }
+    assert!(bench.watcher.round(6).await.is_err());
+    assert_eq!(bench.status().await, Status::Pending);
+}

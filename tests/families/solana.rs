@@ -1,0 +1,207 @@
+//! A chain of `solana-vm` as a [`Side`]: the nodes of a scripted chain, in this process.
+
+use std::{sync::Arc, time::Duration};
+
+use alloy::primitives::U256;
+use intentd::chains::Opened;
+use serde_json::{Value, json};
+use vm::{
+    ChainEntry, ChainSpec, Endpoint,
+    solana::{FAMILY, programs::SYSTEM},
+    testing::{
+        scripted::Key,
+        solana::{FINAL, Manners, Pubkey, Rules, Sent, World, signed},
+    },
+};
+
+use crate::{
+    clock, engine, scripted,
+    side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
+};
+
+const DEPOSITORY: &str = "99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2";
+const PROVIDERS: [&str; 3] = ["one", "two", "three"];
+/// Seconds between the first block and the start of the test.
+const BEFORE: u64 = 200;
+/// Smallest units of each currency that the solver and the user have at first.
+const PLENTY: u64 = 1_000_000_000_000_000;
+/// Slots after which a transaction that names the newest final block can land no more, and that is final: every third
+/// has no block.
+const LIFE: u64 = (FINAL + 150 + 12 + FINAL) * 3 / 2;
+
+fn user() -> Key {
+    Key::of(0xc1)
+}
+
+fn place(key: &Key) -> Pubkey {
+    Pubkey::new_from_array(key.bytes().0)
+}
+
+fn solver() -> Pubkey {
+    place(&scripted::solver())
+}
+
+fn recipient() -> Pubkey {
+    place(&Key::of(0xc2))
+}
+
+fn token() -> Pubkey {
+    Pubkey::new_from_array([0xa1; 32])
+}
+
+/// The chain with its world.
+pub struct Solana {
+    about: About,
+    world: Arc<World>,
+    spec: Arc<ChainSpec>,
+}
+
+impl Solana {
+    /// The chain has its world under the name of `machine` and its own: machines run at the same time.
+    pub fn new(machine: &str, (name, number, pace): Named) -> Self {
+        let host = format!("{machine}-{name}").to_lowercase();
+        let rules = Rules {
+            number,
+            pace,
+            since: clock::GENESIS - BEFORE,
+            depository: DEPOSITORY.parse().unwrap(),
+            token: token(),
+        };
+        let world = World::new(&host, rules);
+        for owner in [solver(), place(&user())] {
+            for currency in [SYSTEM, token()] {
+                world.fund(&owner, &currency, PLENTY);
+            }
+        }
+        world.mine_until(clock::GENESIS);
+        let entry = json!({
+            "id": name, "hubChainId": number.to_string(), "depository": DEPOSITORY,
+        });
+        let entry: ChainEntry = serde_json::from_value(entry).unwrap();
+        Self {
+            about: About {
+                name,
+                number,
+                pace,
+                family: &FAMILY,
+                user: place(&user()).to_string(),
+                recipient: recipient().to_string(),
+                native: SYSTEM.to_string(),
+                token: token().to_string(),
+                life: LIFE,
+            },
+            spec: entry.spec(&FAMILY, false).unwrap(),
+            world,
+        }
+    }
+}
+
+impl Side for Solana {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn open(&self) -> Opened {
+        let endpoints = (1..).zip(PROVIDERS).map(|(position, provider)| Endpoint {
+            position,
+            url: self.world.url(provider).parse().unwrap(),
+            timeout: Duration::from_secs(1),
+            longest: 1 << 22,
+            allows: None,
+            client: crate::process::endpoint_client(),
+        });
+        let endpoints: Vec<_> = endpoints.collect();
+        let (open, trade) = (FAMILY.open.unwrap(), FAMILY.trade.unwrap());
+        let providers = (1..).zip(&endpoints).map(|(number, one)| {
+            let mut provider = open(&self.spec, one).unwrap();
+            // All have one host.
+            provider.name = format!("{} {number}", provider.name).into();
+            provider
+        });
+        let trading = endpoints.iter().map(|one| trade(&self.spec, one).unwrap());
+        engine::opened(&self.spec, providers.collect(), trading.collect())
+    }
+
+    fn network(&self) -> Value {
+        json!({})
+    }
+
+    fn follow(&self, data: &Value) -> String {
+        let raw = signed(&user(), data, self.world.blockhash());
+        let raw = raw.unwrap_or_else(|| panic!("{data}"));
+        self.world.send(&raw).unwrap()
+    }
+
+    fn blocks(&self) -> &dyn Blocks {
+        self
+    }
+}
+
+impl Blocks for Solana {
+    fn mine_until(&self, now: u64) {
+        self.world.mine_until(now);
+    }
+
+    fn act(&self, act: Act) {
+        let world = &self.world;
+        match act {
+            Act::Weather(weather) => {
+                world.hold(solver(), weather == Weather::Held);
+                world.close(recipient(), weather == Weather::Failing);
+            }
+            Act::Provider(manner) => {
+                let manners = Manners {
+                    lag: if manner == Manner::Late { 3 } else { 0 },
+                    down: manner == Manner::Down,
+                    blind: manner == Manner::Blind,
+                };
+                world.set_manners(PROVIDERS[1], manners);
+            }
+            // What was sent before has expired by then: blocks are made at the end of that time.
+            Act::Stand(seconds) => {
+                let end = LIFE * self.about.pace;
+                world.stand(seconds.saturating_sub(end));
+            }
+            Act::Reorg { depth, lost } => {
+                let mut keep = |one: &Sent| !lost || one.payer() != solver();
+                world.reorg(depth, &mut keep);
+            }
+            Act::Resend => world.resend(&solver()),
+        }
+    }
+
+    fn given(&self, account: &str, currency: &str) -> Vec<Given> {
+        let [account, currency] = [account, currency].map(|text| text.parse::<Pubkey>().unwrap());
+        let all = self.world.history().into_iter().map(|(.., done)| done);
+        let own = all.filter(|done| done.success && done.sent.payer() == solver());
+        let found = own.flat_map(|done| {
+            let order = done.memo().and_then(|memo| memo.parse().ok());
+            let paid = done.paid().into_iter();
+            let paid = paid.filter(|one| one.to == account && one.currency == currency);
+            let given = paid.map(|one| Given {
+                transaction: done.sent.id(),
+                order: order.unwrap_or_default(),
+                amount: U256::from(one.amount),
+            });
+            given.collect::<Vec<_>>()
+        });
+        found.collect()
+    }
+
+    fn told(&self) -> Vec<(u64, String)> {
+        let all = self.world.history().into_iter();
+        let told = all.map(|(slot, time, done)| {
+            let whose = match done.sent.payer() == solver() {
+                true => "solver",
+                false => "user",
+            };
+            let ended = if done.success { "" } else { ", fails" };
+            let (name, id, paid) = (self.about.name, done.sent.id(), done.paid());
+            (
+                time,
+                format!("{name} #{slot} {whose} {id} -> {paid:?}{ended}"),
+            )
+        });
+        told.collect()
+    }
+}

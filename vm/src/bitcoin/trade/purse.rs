@@ -1,0 +1,188 @@
+//! Makes the PSBT of a user's deposit, but for the order's id: reads what the account can spend and chooses of it.
+//!
+//! One provider's word is enough: the user's signature commits to what is spent, so that a transaction over outputs
+//! that are not there, or hold something else, is in no block.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use bitcoin::{PublicKey, Script, ScriptBuf, Transaction, TxOut, Txid, consensus};
+use futures::future::try_join_all;
+
+use super::{
+    body,
+    coin::Coin,
+    psbt_step::{self, Parts},
+    select::{self, Selection, Unselected, Wanted},
+    spend_kind::SpendKind,
+};
+use crate::{
+    ReadError,
+    bitcoin::{network::Network, source::shown_txid},
+    trade::{Failover, Funding, Need, Outputs, TradingProvider, Unfunded},
+    types::{Amount, B256, Bytes},
+};
+
+/// Outputs that one deposit spends at most: wallets show them to their users, and deposits of more previous
+/// transactions are not attributed.
+const MOST: usize = 256;
+
+/// Reads what users can spend.
+pub struct Purse {
+    pub failover: Failover,
+    pub network: &'static Network,
+}
+
+#[async_trait]
+impl Funding for Purse {
+    async fn fund(&self, need: &Need<'_>) -> Result<Result<Bytes, Unfunded>, ReadError> {
+        let plan = match Plan::of(self.network, need) {
+            Ok(plan) => plan,
+            Err(unfunded) => return Ok(Err(unfunded)),
+        };
+        let ask =
+            |provider: TradingProvider| async move { outputs(&provider)?.unspent(need.user).await };
+        let unspent = self.failover.first(ask).await?;
+        let coins: Result<Vec<_>, _> = unspent.iter().map(Coin::of).collect();
+        let coins = coins.map_err(|error| ReadError::Doubtful(error.to_string()))?;
+        let selection = match plan.select(&coins) {
+            Ok(selection) => selection,
+            Err(unfunded) => return Ok(Err(unfunded)),
+        };
+        let previous = match plan.kind.is_witness() {
+            true => HashMap::new(),
+            false => self.previous(&selection).await?,
+        };
+        let psbt = psbt_step::unsigned(Parts {
+            script: &plan.script,
+            kind: &plan.kind,
+            selection: &selection,
+            outputs: plan.outputs,
+            previous: &previous,
+        });
+        let psbt = psbt.map_err(|error| ReadError::Doubtful(error.to_string()))?;
+        Ok(Ok(psbt.serialize().into()))
+    }
+}
+
+impl Purse {
+    /// The transactions whose outputs are spent.
+    async fn previous(
+        &self,
+        selection: &Selection,
+    ) -> Result<HashMap<Txid, Transaction>, ReadError> {
+        let txids: BTreeSet<Txid> = selection.coins.iter().map(|it| it.outpoint.txid).collect();
+        let each = txids.into_iter().map(|txid| async move {
+            let id = Bytes::from(shown_txid(&txid));
+            let id = &id;
+            let ask = |provider: TradingProvider| async move {
+                let found = outputs(&provider)?.transaction(id).await?;
+                let missing = || ReadError::Unavailable("no such transaction".into());
+                let found = found.ok_or_else(missing)?;
+                let read: Result<Transaction, _> = consensus::deserialize(&found);
+                let read = read.ok().filter(|it| it.compute_txid() == txid);
+                read.ok_or_else(|| ReadError::Doubtful("another transaction".into()))
+            };
+            Ok::<_, ReadError>((txid, self.failover.first(ask).await?))
+        });
+        Ok(try_join_all(each).await?.into_iter().collect())
+    }
+}
+
+/// What the provider shows of outputs.
+fn outputs(provider: &TradingProvider) -> Result<&Arc<dyn Outputs>, ReadError> {
+    let none = || ReadError::Unavailable("the provider shows no outputs".into());
+    provider.outputs.as_ref().ok_or_else(none)
+}
+
+/// A deposit whose coins are not chosen yet.
+struct Plan {
+    /// The user's.
+    script: ScriptBuf,
+    kind: SpendKind,
+    outputs: Vec<TxOut>,
+    rate: u64,
+}
+
+impl Plan {
+    fn of(network: &Network, need: &Need<'_>) -> Result<Self, Unfunded> {
+        let unable = Unfunded::Unable;
+        let script = network.script(need.user.text());
+        let script = script.map_err(|error| unable(error.to_string()))?;
+        let depository = network.script(need.depository.text());
+        let depository = depository.map_err(|error| unable(error.to_string()))?;
+        if script == depository {
+            return Err(unable("the account is the depository".into()));
+        }
+        let key = need.key.map(public_key).transpose()?;
+        let kind = kind(&script, key.as_ref())?;
+        let least = depository.minimal_non_dust();
+        let amount = u64::try_from(need.amount).ok();
+        let amount = amount.filter(|it| *it <= bitcoin::Amount::MAX_MONEY.to_sat());
+        let missing = need.amount;
+        let amount = amount.ok_or(Unfunded::Short { missing })?;
+        if amount < least.to_sat() {
+            let least = Amount::from(least.to_sat());
+            return Err(Unfunded::Small { least });
+        }
+        let paid = TxOut {
+            value: bitcoin::Amount::from_sat(amount),
+            script_pubkey: depository,
+        };
+        Ok(Self {
+            script,
+            kind,
+            outputs: vec![paid, body::note(B256::ZERO)],
+            rate: u64::try_from(need.rate.expected()).unwrap_or(u64::MAX),
+        })
+    }
+
+    fn select(&self, coins: &[Coin]) -> Result<Selection, Unfunded> {
+        let wanted = Wanted {
+            outputs: &self.outputs,
+            change: &self.script,
+            rate: self.rate,
+            kind: &self.kind,
+            required: 0,
+            most: MOST,
+        };
+        select::select(coins, &wanted).map_err(|why| match why {
+            Unselected::Short { missing } => Unfunded::Short {
+                missing: Amount::from(missing),
+            },
+            Unselected::Many => Unfunded::Unable(format!(
+                "the amount is in more than {MOST} outputs of the account: expected them to be combined before"
+            )),
+        })
+    }
+}
+
+/// Hex of 33 or 65 bytes.
+fn public_key(text: &str) -> Result<PublicKey, Unfunded> {
+    let wrong = |_| Unfunded::Key("expected a public key of 33 or 65 bytes in hex".into());
+    text.parse().map_err(wrong)
+}
+
+/// How the account's outputs are spent. A key that is given for nothing says nothing.
+fn kind(script: &Script, key: Option<&PublicKey>) -> Result<SpendKind, Unfunded> {
+    let known = key.and_then(|key| SpendKind::by(script, key));
+    if let Some(kind) = known.or_else(|| SpendKind::of(script)) {
+        return Ok(kind);
+    }
+    let hash = script.is_p2sh() || script.is_p2wsh();
+    Err(match (hash, key) {
+        (false, _) => Unfunded::Unable("accounts of this kind are not known".into()),
+        (true, None) => {
+            Unfunded::Key("expected the public key of an account that is a script's hash".into())
+        }
+        (true, Some(_)) => {
+            Unfunded::Key("expected the key that alone spends what the account has".into())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+use bitcoin::{OutPoint, Psbt, TxIn, absolute::LockTime, hashes::Hash, transaction::Version};
+
+use super::*;
+use crate::{
+    bitcoin::{
+        decode::{self, Rules},
+        network::MAIN,
+        raw::{RawInput, RawOutput, RawScript, RawTransaction},
+        trade::{body::Content, coin, steps},
+    },
+    testing::Script as Provider,
+    trade::{Choices, DepositTerms, FeeRate, SpentBy, Unspent},
+    types::{Address, Block},
+};
+
+const USER: &str = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4";
+const LEGACY: &str = "1BgGZ9tcN4rm9KBzDn7KprQz87SZ26SAMH";
+const NESTED: &str = "3JvL6Ymt8MVWiCNHC7oWU6nLeHNJKLZGLN";
+/// The public key of the three accounts above (BIP 173 and BIP 340 use the same).
+const KEY: &str = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+const DEPOSITORY: &str = "bc1q82jn90vgkwvknrhxpla797tu050fj0jaaaznne";
+const ORDER: B256 = B256::repeat_byte(0xee);
+
+/// An account's outputs, each of a transaction of its own.
+struct Holdings(Vec<(Transaction, u64)>);
+
+#[async_trait]
+impl Outputs for Holdings {
+    async fn unspent(&self, _: &Address) -> Result<Vec<Unspent>, ReadError> {
+        let unspent = self.0.iter().map(|(transaction, value)| Unspent {
+            output: coin::output(&OutPoint::new(transaction.compute_txid(), 0)),
+            amount: Amount::from(*value),
+            height: 1,
+        });
+        Ok(unspent.collect())
+    }
+
+    async fn spenders(&self, outputs: &[Bytes]) -> Result<Vec<SpentBy>, ReadError> {
+        Ok(vec![SpentBy::Nobody; outputs.len()])
+    }
+
+    async fn transaction(&self, id: &Bytes) -> Result<Option<Bytes>, ReadError> {
+        let same = |it: &&(Transaction, u64)| shown_txid(&it.0.compute_txid())[..] == id[..];
+        let found = self.0.iter().find(same);
+        Ok(found.map(|it| consensus::serialize(&it.0).into()))
+    }
+}
+
+fn account(text: &str) -> Address {
+    crate::family("bitcoin-vm").unwrap().account(text).unwrap()
+}
+
+fn purse(user: &str, values: &[u64]) -> Purse {
+    let script = MAIN.script(user).unwrap();
+    let held = (1..).zip(values).map(|(number, value)| {
+        let transaction = Transaction {
+            version: Version::TWO,
+            lock_time: LockTime::from_consensus(number),
+            input: vec![TxIn::default()],
+            output: vec![TxOut {
+                value: bitcoin::Amount::from_sat(*value),
+                script_pubkey: script.clone(),
+            }],
+        };
+        (transaction, *value)
+    });
+    let provider = TradingProvider {
+        outputs: Some(Arc::new(Holdings(held.collect()))),
+        ..Provider::at(1).trading()
+    };
+    Purse {
+        failover: Failover::new("bitcoin", 1, vec![provider]).unwrap(),
+        network: &MAIN,
+    }
+}
+
+async fn fund(
+    purse: &Purse,
+    (user, key): (&str, Option<&str>),
+    amount: u64,
+) -> Result<Bytes, Unfunded> {
+    let rate = FeeRate {
+        base: 1,
+        priority: 9,
+    };
+    let currency = crate::family("bitcoin-vm").unwrap().native().unwrap();
+    let need = Need {
+        user: &account(user),
+        key,
+        depository: &account(DEPOSITORY),
+        currency: &currency,
+        amount: Amount::from(amount),
+        rate,
+    };
+    purse.fund(&need).await.unwrap()
+}
+
+fn deposit(user: &str, funds: &[u8], amount: u64) -> Result<Psbt, crate::CodecError> {
+    let steps = steps::deposit(
+        &MAIN,
+        &DepositTerms {
+            user: &account(user),
+            depository: &account(DEPOSITORY),
+            currency: &crate::family("bitcoin-vm").unwrap().native().unwrap(),
+            amount: Amount::from(amount),
+            order: ORDER,
+            explicit: true,
+            approved: Amount::MAX,
+            reset: false,
+            funds,
+            before: &[],
+            choices: &Choices::default(),
+        },
+    )?;
+    assert_eq!(steps.len(), 1);
+    let draft = &steps[0].draft;
+    assert_eq!(draft.value, Amount::from(amount));
+    match Content::of(draft).unwrap() {
+        Content::Psbt(psbt) => Ok(*psbt),
+        Content::Outputs(_) => panic!("no PSBT"),
+    }
+}
+
+/// The deposit as an oracle reads it once it is in a block.
+fn read(psbt: &Psbt, user: &str) -> crate::Deposit {
+    let entry = serde_json::json!({
+        "id": "bitcoin", "vmType": "bitcoin-vm", "hubChainId": "7", "depository": DEPOSITORY,
+    });
+    let entry: crate::ChainEntry = serde_json::from_value(entry).unwrap();
+    let spec = entry.spec(crate::family("bitcoin-vm").unwrap(), false);
+    let rules = Rules::new(&spec.unwrap()).unwrap();
+    let unsigned = &psbt.unsigned_tx;
+    let inputs = unsigned.input.iter().map(|input| RawInput {
+        txid: Some(input.previous_output.txid),
+        vout: input.previous_output.vout,
+        prevout: None,
+        script_sig: None,
+        witness: Vec::new(),
+    });
+    let outputs = (0..).zip(&unsigned.output).map(|(n, output)| RawOutput {
+        value: output.value,
+        n,
+        script: RawScript {
+            hex: output.script_pubkey.clone(),
+        },
+    });
+    let raw = RawTransaction {
+        txid: unsigned.compute_txid(),
+        vin: inputs.collect(),
+        vout: outputs.collect(),
+        blockhash: None,
+    };
+    let spent = vec![Some(MAIN.script(user).unwrap()); raw.vin.len()];
+    let block = Block {
+        number: 1,
+        hash: B256::ZERO,
+        parent: B256::ZERO,
+        time: 0,
+    };
+    let deposits = decode::decode(&rules, &raw, &spent, block).deposits;
+    deposits.unwrap().pop().unwrap()
+}
+
+#[tokio::test]
+async fn the_deposit_is_what_the_decoder_attributes_to_its_user_and_order() {
+    for (user, key) in [(USER, None), (LEGACY, None), (NESTED, Some(KEY))] {
+        let purse = purse(user, &[30_000, 90_000]);
+        let funds = fund(&purse, (user, key), 100_000).await.unwrap();
+        let psbt = deposit(user, &funds, 100_000).unwrap();
+        let read = read(&psbt, user);
+        assert_eq!(read.depositor.text(), user);
+        assert_eq!(read.amount, Amount::from(100_000));
+        assert_eq!(*read.id, *format!("{ORDER:#x}"));
+        let draft = Content::Psbt(Box::new(psbt.clone())).draft(&account(user), 100_000);
+        let fee = crate::trade::StepFee {
+            number: 1,
+            work: 1,
+            rate: FeeRate::default(),
+        };
+        let shown = steps::render(&MAIN, &draft, fee).unwrap();
+        let hex = shown["psbt"].as_str().unwrap();
+        assert!(hex.starts_with("70736274ff"), "{hex}");
+        assert_eq!(shown.as_object().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_satoshi_too_little_is_too_little() {
+    // One input, the depository, the order's OP_RETURN: 187 virtual bytes at 10 satoshis.
+    let exact = purse(USER, &[101_870]);
+    let funded = fund(&exact, (USER, None), 100_000).await;
+    let psbt = deposit(USER, &funded.unwrap(), 100_000).unwrap();
+    assert_eq!(psbt.unsigned_tx.output.len(), 2);
+    assert_eq!(psbt_step::work(&psbt), 187);
+    let short = purse(USER, &[101_869]);
+    let missing = Amount::from(1);
+    assert_eq!(
+        fund(&short, (USER, None), 100_000).await,
+        Err(Unfunded::Short { missing })
+    );
+    let nothing = purse(USER, &[]);
+    let funded = fund(&nothing, (USER, None), 100_000).await;
+    assert!(matches!(funded, Err(Unfunded::Short { .. })));
+    let all = fund(&exact, (USER, None), u64::MAX).await;
+    assert!(matches!(all, Err(Unfunded::Short { .. })));
+}
+
+#[tokio::test]
+async fn nothing_and_dust_are_too_small() {
+    let purse = purse(USER, &[100_000]);
+    let least = Amount::from(294);
+    for amount in [0, 1, 293] {
+        let funded = fund(&purse, (USER, None), amount).await;
+        assert_eq!(funded, Err(Unfunded::Small { least }), "{amount}");
+    }
+    assert!(fund(&purse, (USER, None), 294).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_script_hash_needs_the_key_that_spends_it() {
+    let purse = purse(NESTED, &[200_000]);
+    let other = "02c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5";
+    for key in [None, Some("02"), Some(other), Some("")] {
+        let funded = fund(&purse, (NESTED, key), 100_000).await;
+        assert!(matches!(funded, Err(Unfunded::Key(_))), "{key:?}");
+    }
+    assert!(fund(&purse, (NESTED, Some(KEY)), 100_000).await.is_ok());
+    let own = fund(&purse, (DEPOSITORY, None), 100_000).await;
+    assert!(matches!(own, Err(Unfunded::Unable(_))));
+}
+
+#[tokio::test]
+async fn ten_thousand_outputs_take_no_time_and_too_small_ones_are_told_of() {
+    let values: Vec<u64> = (0..10_000).map(|at| 2_000 + at).collect();
+    let purse = purse(USER, &values);
+    let funds = fund(&purse, (USER, None), 1_000_000).await.unwrap();
+    assert!(deposit(USER, &funds, 1_000_000).is_ok());
+    let many = fund(&purse, (USER, None), 30_000_000).await;
+    assert!(matches!(many, Err(Unfunded::Unable(_))), "{many:?}");
+}
+
+#[tokio::test]
+async fn funds_of_another_deposit_are_refused() {
+    let purse = purse(USER, &[200_000]);
+    let funds = fund(&purse, (USER, None), 100_000).await.unwrap();
+    assert!(deposit(USER, &funds, 100_001).is_err());
+    assert!(deposit(USER, &funds[1..], 100_000).is_err());
+    assert!(deposit(USER, &[], 100_000).is_err());
+}
+
+#[test]
+fn shown_ids_are_those_of_the_transactions() {
+    let txid = Txid::from_byte_array([1; 32]);
+    assert_eq!(shown_txid(&txid), B256::repeat_byte(1));
+}

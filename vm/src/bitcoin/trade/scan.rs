@@ -1,0 +1,203 @@
+//! Finds deposits through one provider. A block's hash commits to all of its transactions, so a provider that leaves
+//! one out, or adds one, is found out by the block itself. Every height has a block.
+
+use std::{ops::RangeInclusive, sync::Arc};
+
+use async_trait::async_trait;
+use bitcoin::{Transaction, Txid};
+
+use super::scan_source::Blocks;
+use crate::{
+    ChainSpec, ReadError, SpecError,
+    bitcoin::{
+        decode::{self, Rules},
+        raw::RawTransaction,
+        source::{Found, MAX_PREVIOUS, moved, shown, shown_txid},
+    },
+    trade::{DepositTx, ScanError, Scanner},
+    types::{B256, Block, Refusal, TxRef},
+};
+
+/// Blocks of one range: each is read whole.
+const MOST: u64 = 16;
+
+/// A [`Scanner`] of one provider.
+pub struct Scan<S> {
+    rules: Rules,
+    source: Arc<S>,
+}
+
+impl<S: Blocks> Scan<S> {
+    pub fn new(spec: &ChainSpec, source: Arc<S>) -> Result<Self, SpecError> {
+        let rules = Rules::new(spec)?;
+        Ok(Self { rules, source })
+    }
+
+    /// The block at a height of the provider's chain.
+    async fn at(&self, height: u64) -> Result<Option<Block>, ReadError> {
+        let Some(hash) = self.source.hash_at(height).await? else {
+            return Ok(None);
+        };
+        let block = self.source.block(hash).await?;
+        match block.number == height && block.hash == hash {
+            true => Ok(Some(block)),
+            false => Err(doubt("a block of another height")),
+        }
+    }
+
+    /// The deposits of a block, in its order.
+    async fn held(&self, block: &Block) -> Result<Vec<DepositTx>, ReadError> {
+        let whole = self.source.whole(&block.hash).await?;
+        let paying = paying(&self.rules, whole, block)?;
+        let mut held = Vec::new();
+        for transaction in paying {
+            let txid = transaction.compute_txid();
+            let found = self.source.look(txid, block).await?.ok_or_else(moved)?;
+            if found.block != *block {
+                return Err(doubt("a transaction of two blocks"));
+            }
+            if !is_same(&transaction, &found.transaction) {
+                return Err(doubt("a transaction with other outputs than its block's"));
+            }
+            held.extend(deposit_tx(&self.rules, &found));
+        }
+        Ok(held)
+    }
+}
+
+#[async_trait]
+impl<S: Blocks> Scanner for Scan<S> {
+    async fn head(&self) -> Result<Block, ReadError> {
+        self.source.tip().await
+    }
+
+    async fn block(&self, height: u64) -> Result<Option<Block>, ReadError> {
+        self.at(height).await
+    }
+
+    async fn deposits(&self, heights: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {
+        fits(&heights)?;
+        let mut deposits = Vec::new();
+        let mut before: Option<Block> = None;
+        for height in heights {
+            let behind = || ReadError::Unavailable("behind the end of the range".into());
+            let block = self.at(height).await?.ok_or_else(behind)?;
+            if before.is_some_and(|before| before.hash != block.parent) {
+                return Err(moved().into());
+            }
+            deposits.extend(self.held(&block).await?);
+            before = Some(block);
+        }
+        Ok(deposits)
+    }
+
+    async fn omitted(
+        &self,
+        from: u64,
+        end: &Block,
+        shown: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
+        let heights = from..=end.number;
+        fits(&heights)?;
+        if heights.is_empty() {
+            return Ok(Vec::new());
+        }
+        let last = self.at(end.number).await?;
+        if last.is_none_or(|last| last.hash != end.hash) {
+            return Err(moved().into());
+        }
+        let mut omitted = self.deposits(heights).await?;
+        omitted.retain(|one| !shown.contains(one));
+        Ok(omitted)
+    }
+}
+
+fn fits(heights: &RangeInclusive<u64>) -> Result<(), ScanError> {
+    let blocks = heights.end().saturating_sub(*heights.start());
+    match blocks < MOST {
+        true => Ok(()),
+        false => Err(ScanError::TooLarge(format!("more than {MOST} blocks"))),
+    }
+}
+
+/// The transactions of a block that pay a depository. An error unless it is the whole block of that hash.
+fn paying(
+    rules: &Rules,
+    whole: bitcoin::Block,
+    block: &Block,
+) -> Result<Vec<Transaction>, ReadError> {
+    if shown(&whole.block_hash()) != block.hash {
+        return Err(doubt("another block"));
+    }
+    if shown(&whole.header.prev_blockhash) != block.parent {
+        return Err(doubt("another parent than its header's"));
+    }
+    if !whole.check_merkle_root() || repeats(&whole.txdata) {
+        return Err(doubt("not the transactions of the block"));
+    }
+    let pays = |transaction: &Transaction| {
+        let mut outputs = transaction.output.iter();
+        outputs.any(|output| rules.depository(&output.script_pubkey).is_some())
+    };
+    Ok(whole.txdata.into_iter().filter(pays).collect())
+}
+
+/// Whether the end of the list is there twice: such a list has the hash of the one without (CVE-2012-2459).
+fn repeats(transactions: &[Transaction]) -> bool {
+    let mut ids: Vec<Txid> = transactions.iter().map(Transaction::compute_txid).collect();
+    ids.sort_unstable();
+    ids.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// Whether the provider shows the outputs that the block has.
+fn is_same(transaction: &Transaction, shown: &RawTransaction) -> bool {
+    let outputs = transaction.output.iter().zip(&shown.vout);
+    let mut outputs = outputs
+        .map(|(own, shown)| own.value == shown.value && own.script_pubkey == shown.script.hex);
+    transaction.output.len() == shown.vout.len() && outputs.all(|same| same)
+}
+
+/// The deposits of a transaction; `None` where there are none.
+fn deposit_tx(rules: &Rules, found: &Found) -> Option<DepositTx> {
+    let Found {
+        transaction,
+        spent,
+        block,
+    } = found;
+    let known = spent.as_deref().unwrap_or_default();
+    let receipt = decode::decode(rules, transaction, known, block.clone());
+    let judged = match spent {
+        Some(_) => receipt.deposits,
+        None => {
+            let what = format!("Transaction spends outputs of more than {MAX_PREVIOUS} others");
+            Err(Refusal(what))
+        }
+    };
+    let (deposits, doubt) = match judged {
+        Ok(deposits) => (deposits, None),
+        Err(refusal) => (decode::outputs(rules, transaction, known), Some(refusal)),
+    };
+    (!deposits.is_empty()).then(|| DepositTx {
+        transaction: tx_ref(&shown_txid(&transaction.txid)),
+        number: block.number,
+        hash: block.hash,
+        deposits,
+        doubt,
+    })
+}
+
+/// A transaction as its id names it.
+pub fn tx_ref(id: &B256) -> TxRef {
+    TxRef {
+        text: alloy::hex::encode(id).into(),
+        bytes: (*id).into(),
+        hint: None,
+    }
+}
+
+fn doubt(what: &str) -> ReadError {
+    ReadError::Doubtful(what.into())
+}
+
+#[cfg(test)]
+pub(super) mod tests;

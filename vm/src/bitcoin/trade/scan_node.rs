@@ -1,0 +1,202 @@
+//! What a node shows to those who trade on its chain (Bitcoin Core's RPC: `getblock`, `scantxoutset`,
+//! `gettxspendingprevout`, `getrawmempool`).
+
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use bitcoin::{Block, OutPoint, ScriptBuf, Transaction, Txid, consensus::encode::deserialize_hex};
+use bitcoincore_rpc::{Client, RpcApi, jsonrpc};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    coin::Coin,
+    scan_source::{Blocks, Payee, Seen, Waits},
+};
+use crate::{
+    ReadError,
+    bitcoin::{
+        node::Node,
+        question::{Fault, known, known_together, spent},
+        raw::{RawTransaction, bitcoins},
+        source::block_hash,
+    },
+    types::B256,
+};
+
+/// Blocks on top of a coinbase before its outputs can be spent.
+const MATURITY: u64 = 100;
+/// Outputs of an account that are kept, the largest: transactions spend fewer.
+const MOST_COINS: usize = 1_000;
+/// New waiting transactions that one look reads.
+const MOST_NEW: usize = 2_000;
+/// Bitcoin Core's code for a method that it does not have (RPC_METHOD_NOT_FOUND).
+const NO_METHOD: i32 = -32_601;
+
+#[async_trait]
+impl Blocks for Node {
+    async fn whole(&self, hash: &B256) -> Result<Block, ReadError> {
+        let hash = block_hash(hash);
+        self.ask(move |client| {
+            let text: String = client.call("getblock", &[json!(hash), json!(0)])?;
+            deserialize_hex(&text).map_err(|_| Fault::Doubtful("no block"))
+        })
+        .await
+    }
+
+    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
+        self.ask(move |client| {
+            let asked = client.call::<String>("getrawtransaction", &[json!(txid), json!(false)]);
+            known(asked)?.map(|text| read(&text)).transpose()
+        })
+        .await
+    }
+
+    async fn unspent(&self, payee: &Payee) -> Result<Vec<Coin>, ReadError> {
+        let _turn = self.scans.lock().await;
+        let script = payee.script.clone();
+        self.ask(move |client| unspent(client, script)).await
+    }
+
+    async fn waiting(&self, payees: &[Payee], seen: Seen) -> Result<Seen, ReadError> {
+        let scripts: Vec<_> = payees.iter().map(|payee| payee.script.clone()).collect();
+        self.ask(move |client| waiting(client, &scripts, seen))
+            .await
+    }
+}
+
+fn read(text: &str) -> Result<Transaction, Fault> {
+    deserialize_hex(text).map_err(|_| Fault::Doubtful("no transaction"))
+}
+
+/// What `scantxoutset` finds.
+#[derive(Deserialize)]
+struct Scanned {
+    success: bool,
+    height: u64,
+    unspents: Vec<Found>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    txid: Txid,
+    vout: u32,
+    #[serde(rename = "scriptPubKey")]
+    script: ScriptBuf,
+    #[serde(deserialize_with = "bitcoins")]
+    amount: bitcoin::Amount,
+    height: u64,
+    /// Unset by nodes before version 25.
+    #[serde(default)]
+    coinbase: bool,
+}
+
+fn unspent(client: &Client, script: ScriptBuf) -> Result<Vec<Coin>, Fault> {
+    let wanted = json!([format!("raw({})", script.to_hex_string())]);
+    let scanned: Scanned = client.call("scantxoutset", &[json!("start"), wanted])?;
+    if !scanned.success || scanned.unspents.iter().any(|it| it.script != script) {
+        return Err(Fault::Doubtful("not the outputs of the account"));
+    }
+    let ripe = |it: &Found| {
+        !it.coinbase || it.height.saturating_add(MATURITY) <= scanned.height.saturating_add(1)
+    };
+    let found = scanned.unspents.iter().filter(|it| ripe(it));
+    let coins = found.map(|it| Coin {
+        outpoint: OutPoint::new(it.txid, it.vout),
+        value: it.amount.to_sat(),
+        height: it.height,
+    });
+    let mut coins: Vec<Coin> = coins.collect();
+    coins.sort_by_key(|coin| Reverse(coin.value));
+    coins.truncate(MOST_COINS);
+    let used = used(client, &coins)?;
+    coins.retain(|coin| !used.contains(&coin.outpoint));
+    Ok(coins)
+}
+
+/// The coins that waiting transactions spend; none where the node cannot tell.
+fn used(client: &Client, coins: &[Coin]) -> Result<HashSet<OutPoint>, Fault> {
+    #[derive(Deserialize)]
+    struct Used {
+        txid: Txid,
+        vout: u32,
+        spendingtxid: Option<Txid>,
+    }
+    if coins.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let asked = coins.iter().map(|coin| {
+        let OutPoint { txid, vout } = coin.outpoint;
+        json!({"txid": txid, "vout": vout})
+    });
+    let asked = Value::Array(asked.collect());
+    let used: Vec<Used> = match client.call("gettxspendingprevout", &[asked]) {
+        Err(bitcoincore_rpc::Error::JsonRpc(jsonrpc::Error::Rpc(error)))
+            if error.code == NO_METHOD =>
+        {
+            Vec::new()
+        }
+        answer => answer?,
+    };
+    let used = used.into_iter().filter(|it| it.spendingtxid.is_some());
+    Ok(used.map(|it| OutPoint::new(it.txid, it.vout)).collect())
+}
+
+fn waiting(client: &Client, scripts: &[ScriptBuf], seen: Seen) -> Result<Seen, Fault> {
+    let all: Vec<Txid> = client.call("getrawmempool", &[])?;
+    let here: HashSet<&Txid> = all.iter().collect();
+    let kept = seen.into_iter().filter(|(txid, _)| here.contains(txid));
+    let mut seen: Seen = kept.collect();
+    let new = all.iter().filter(|txid| !seen.contains_key(*txid));
+    let new: Vec<Txid> = new.take(MOST_NEW).copied().collect();
+    for (txid, pays) in paying(client, scripts, &new)? {
+        let waits = match pays {
+            true => shown(client, &txid)?.map(|waits| Some(Arc::new(waits))),
+            false => Some(None),
+        };
+        // What has left the pool meanwhile is not looked at.
+        seen.extend(waits.map(|waits| (txid, waits)));
+    }
+    Ok(seen)
+}
+
+/// Which of the transactions pay one of the scripts, without those that the node no longer knows.
+fn paying(
+    client: &Client,
+    scripts: &[ScriptBuf],
+    txids: &[Txid],
+) -> Result<HashMap<Txid, bool>, Fault> {
+    let params: Vec<_> = txids.iter().map(|txid| json!([txid, false])).collect();
+    let answers: Vec<Option<String>> = known_together(client, "getrawtransaction", &params)?;
+    let found = txids.iter().zip(answers);
+    let found = found.filter_map(|(txid, text)| Some((txid, text?)));
+    let pays = found.map(|(txid, text)| {
+        let transaction = read(&text)?;
+        if transaction.compute_txid() != *txid {
+            return Err(Fault::Doubtful("another transaction"));
+        }
+        let mut outputs = transaction.output.iter();
+        let pays = outputs.any(|output| scripts.contains(&output.script_pubkey));
+        Ok((*txid, pays))
+    });
+    pays.collect()
+}
+
+fn shown(client: &Client, txid: &Txid) -> Result<Option<Waits>, Fault> {
+    let asked = client.call::<RawTransaction>("getrawtransaction", &[json!(txid), json!(2)]);
+    let Some(transaction) = known(asked)? else {
+        return Ok(None);
+    };
+    if transaction.txid != *txid {
+        return Err(Fault::Doubtful("another transaction"));
+    }
+    if transaction.blockhash.is_some() {
+        return Ok(None);
+    }
+    let spent = spent(client, &transaction)?;
+    Ok(Some(Waits { transaction, spent }))
+}

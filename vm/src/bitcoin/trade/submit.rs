@@ -1,0 +1,292 @@
+//! Lands the payments of an account. All transactions of an attempt spend the same outputs, so that at most one of them
+//! lands; a replacement pays more by BIP 125, and one that cancels gives all back to the account.
+//!
+//! Only outputs of final blocks are spent: a reorg that undoes what made them would else undo what spends them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bitcoin::{ScriptBuf, Transaction, secp256k1};
+use futures::future::try_join_all;
+
+use super::{
+    attempt::{self, Own, Version},
+    choice::{self, Choice},
+    coin::{self, Coin},
+    signature,
+    version::Rates,
+};
+use crate::{
+    Chain, CodecError, ReadError,
+    bitcoin::source::shown_txid,
+    trade::{
+        Attempt, Broadcast, Costs, Failover, Fate, Goal, Included, Intent, Known, Outlook,
+        Prepared, Signer, SpentBy, Status, SubmitError, Submitter,
+    },
+    types::{Address, Amount, Bytes, Head, Transaction as Found},
+};
+
+/// The most transactions of an attempt.
+const MOST: usize = 64;
+
+/// An account on one chain.
+#[derive(Clone)]
+pub struct Payer {
+    pub chain: Chain,
+    pub failover: Failover,
+    pub key: Arc<dyn Signer>,
+    pub public: secp256k1::PublicKey,
+    pub account: Address,
+    /// The account's script: P2WPKH of its key.
+    pub script: ScriptBuf,
+    pub native: Address,
+    /// Satoshis per virtual byte above which nothing is signed.
+    pub most: u64,
+}
+
+/// An intent with what the chain said for it.
+struct Asked {
+    payer: Payer,
+    intent: Intent,
+    /// What the account can spend, the largest first.
+    coins: Vec<Coin>,
+    rates: Rates,
+}
+
+#[async_trait]
+impl Submitter for Payer {
+    async fn look(&self, goal: Goal<'_>, _: bool) -> Result<Box<dyn Outlook>, SubmitError> {
+        let Goal::Land(intent) = goal else {
+            let why = "nothing on this chain waits for another transaction";
+            return Err(CodecError(why.into()).into());
+        };
+        let coins = async { Ok::<_, SubmitError>(self.coins().await?) };
+        let (coins, rates) = futures::try_join!(coins, self.rates())?;
+        Ok(Box::new(Asked {
+            payer: self.clone(),
+            intent: intent.clone(),
+            coins,
+            rates,
+        }))
+    }
+
+    async fn replace(
+        &self,
+        attempt: &Attempt,
+        cancel: bool,
+    ) -> Result<Option<Attempt>, SubmitError> {
+        let mut own = Own::read(attempt)?;
+        let Some(newest) = own.signed.last() else {
+            return Ok(None);
+        };
+        let cancels = cancel || newest.cancels;
+        if own.signed.len() >= MOST && cancels == newest.cancels {
+            return Ok(None);
+        }
+        let before = own.paid(newest)?;
+        let rates = match self.rates().await {
+            Err(SubmitError::Dear) if !cancel => return Ok(None),
+            // What cancels is needed at any price that the operator allows.
+            Err(SubmitError::Dear) => Rates {
+                now: self.most,
+                most: self.most,
+            },
+            rates => rates?,
+        };
+        // A block takes minutes: one that pays what is asked now is left alone.
+        let is_stuck = before.fee < before.size.saturating_mul(rates.now);
+        if cancels == newest.cancels && !is_stuck {
+            return Ok(None);
+        }
+        let Some(made) = own.plan(cancels, &self.script).replacing(before, rates) else {
+            return Ok(None);
+        };
+        let signed = self.sign(made, &own.coins).await?;
+        own.signed.push(Version::of(&signed, cancels));
+        let others = attempt.spends.iter().skip(1).cloned().collect();
+        Ok(Some(own.attempt(&self.native, others)?))
+    }
+
+    async fn send(&self, attempt: &Attempt) -> Result<Option<Broadcast>, SubmitError> {
+        let own = Own::read(attempt)?;
+        let Some(newest) = own.signed.last() else {
+            return Ok(None);
+        };
+        Ok(Some(self.failover.broadcast(&newest.raw).await?))
+    }
+
+    async fn status(&self, attempt: &Attempt) -> Result<Status, SubmitError> {
+        let own = Own::read(attempt)?;
+        let ids = own.signed.iter().map(Version::transaction);
+        let ids: Vec<Bytes> = ids
+            .map(|one| Ok(id(&one?)))
+            .collect::<Result<_, CodecError>>()?;
+        let fates = try_join_all(ids.iter().map(|id| self.failover.fate(id))).await?;
+        let known = fates.last() == Some(&Fate::Waiting);
+        for (signed, fate) in fates.into_iter().enumerate() {
+            if let Fate::Included { block, success, .. } = fate {
+                let seen = Included {
+                    signed,
+                    block,
+                    success,
+                    wasted: None,
+                    agreed: self.agreed(attempt, signed).await,
+                };
+                return included(&own, seen);
+            }
+        }
+        let spent = attempt.resources.as_slice();
+        let spenders = self.failover.spenders(spent).await?;
+        let spenders: Vec<_> = spenders
+            .into_iter()
+            .filter(|one| *one != SpentBy::Nobody)
+            .collect();
+        if spenders.is_empty() {
+            return Ok(Status::Waiting { known });
+        }
+        self.used(attempt, &own, &spenders).await
+    }
+
+    async fn reached(&self) -> Result<Bytes, SubmitError> {
+        let head = self.chain.reader.fresh_head().await?;
+        Ok(attempt::height(head.block.number))
+    }
+}
+
+#[async_trait]
+impl Outlook for Asked {
+    async fn prepare(self: Box<Self>, known: Known<'_>) -> Result<Prepared, SubmitError> {
+        let Self {
+            payer,
+            intent,
+            mut coins,
+            rates,
+        } = *self;
+        let number = known.account.map_or(Ok(0), attempt::count)?;
+        coins.retain(|coin| !known.held.contains(&coin::output(&coin.outpoint)));
+        let mut own = Own::of(&intent, number, Vec::new())?;
+        let Choice { coins, made } = choice::choose(
+            &coins,
+            &own.plan(false, &payer.script),
+            (rates, intent.work),
+        )?;
+        let signed = payer.sign(made, &coins).await?;
+        own.coins = coins;
+        own.signed.push(Version::of(&signed, false));
+        Ok(Prepared {
+            attempt: own.attempt(&payer.native, intent.spends)?,
+            account: Some(attempt::counted(number.saturating_add(1))),
+            jump: None,
+        })
+    }
+}
+
+#[async_trait]
+impl Costs for Payer {
+    /// A transaction pays its fee whenever it lands.
+    async fn at_most(&self, attempt: &Attempt, signed: usize) -> Result<Amount, SubmitError> {
+        let own = Own::read(attempt)?;
+        let paid = own.signed.get(signed).map(|version| own.paid(version));
+        let paid = paid.transpose()?.map_or(0, |paid| paid.fee);
+        Ok(Amount::from(paid))
+    }
+}
+
+impl Payer {
+    /// What the account has in final blocks, by agreement.
+    async fn coins(&self) -> Result<Vec<Coin>, ReadError> {
+        let coins = async { coin::agreed(&self.failover, &self.account).await };
+        let head = async { self.chain.reader.fresh_head().await };
+        let (mut coins, head) = futures::try_join!(coins, head)?;
+        let depth = self.chain.spec.finality.blocks;
+        coins.retain(|coin| coin.height.saturating_add(depth) <= head.block.number);
+        Ok(coins)
+    }
+
+    /// What inclusion costs now. An error above the operator's limit.
+    async fn rates(&self) -> Result<Rates, SubmitError> {
+        let now = u64::try_from(self.failover.rate().await?.expected()).unwrap_or(u64::MAX);
+        match now > self.most {
+            true => Err(SubmitError::Dear),
+            false => Ok(Rates {
+                now,
+                most: self.most,
+            }),
+        }
+    }
+
+    async fn sign(&self, made: Transaction, coins: &[Coin]) -> Result<Transaction, SubmitError> {
+        signature::sign(made, coins, (&*self.key, &self.public, &self.script)).await
+    }
+
+    /// What became of an attempt of whose outputs a quorum has some as spent, and none of whose transactions it has in a
+    /// block by its newest heads.
+    async fn used(
+        &self,
+        attempt: &Attempt,
+        own: &Own,
+        spenders: &[SpentBy],
+    ) -> Result<Status, SubmitError> {
+        let head = self.chain.reader.fresh_head().await?;
+        for (signed, one) in attempt.signed.iter().enumerate() {
+            if let Found::Succeeded(receipt) = self.at(&one.id, &head).await? {
+                let seen = Included {
+                    signed,
+                    block: receipt.block.clone(),
+                    success: true,
+                    wasted: None,
+                    agreed: Some((Found::Succeeded(receipt), head)),
+                };
+                return included(own, seen);
+            }
+        }
+        for spender in spenders {
+            let SpentBy::Transaction(id) = spender else {
+                continue;
+            };
+            let id = alloy::hex::encode(id);
+            if let Found::Succeeded(receipt) = self.at(&id, &head).await?
+                && self.chain.spec.finality.met(&receipt.block, &head)
+            {
+                return Ok(Status::Lost);
+            }
+        }
+        Ok(Status::Doubtful)
+    }
+
+    /// A transaction of an attempt as a quorum has it now; `None` without one.
+    async fn agreed(&self, attempt: &Attempt, signed: usize) -> Option<(Found, Head)> {
+        let id = &attempt.signed.get(signed)?.id;
+        let agreed = async {
+            let head = self.chain.reader.fresh_head().await?;
+            Ok::<_, ReadError>((self.at(id, &head).await?, head))
+        };
+        let agreed = agreed.await.inspect_err(|error| {
+            let network = self.failover.name();
+            tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
+        });
+        agreed.ok().filter(|(found, _)| *found != Found::Missing)
+    }
+
+    async fn at(&self, id: &str, head: &Head) -> Result<Found, ReadError> {
+        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
+        let tx = self.chain.spec.family.tx(id, None).map_err(doubtful)?;
+        self.chain.reader.transaction(&tx, head).await
+    }
+}
+
+/// With what it cost where it paid nobody.
+fn included(own: &Own, mut seen: Included) -> Result<Status, SubmitError> {
+    if let Some(version) = own.signed.get(seen.signed).filter(|one| one.cancels) {
+        seen.wasted = Some(Amount::from(own.paid(version)?.fee));
+    }
+    Ok(Status::Included(Box::new(seen)))
+}
+
+/// A transaction's id as providers are asked for it.
+fn id(transaction: &Transaction) -> Bytes {
+    shown_txid(&transaction.compute_txid()).0.to_vec().into()
+}
+
+#[cfg(test)]
+mod tests;

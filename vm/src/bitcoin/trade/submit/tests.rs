@@ -1,0 +1,411 @@
+mod world;
+
+use bitcoin::{OutPoint, Script};
+use serde_json::json;
+
+use self::world::{Key, World, conflict};
+use super::*;
+use crate::{
+    ChainEntry, ChainSpec,
+    bitcoin::{FAMILY, network::LOCAL},
+    trade::{PaymentTerms, Providers, ProvidersContext, StepBuilder, Trial},
+    types::B256,
+};
+
+/// Satoshis per virtual byte that the operator allows.
+const MOST: u64 = 50;
+const DEPOSITORY: &str = "bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qzf4jry";
+const SHOP: &str = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
+
+/// One world through three providers, of which two must agree. A block is final once one is on top.
+struct Rig {
+    world: Arc<World>,
+    spec: Arc<ChainSpec>,
+    providers: Providers,
+    account: crate::trade::Account,
+    script: ScriptBuf,
+    /// What the store has of the account, and of its open attempts.
+    stored: Option<Bytes>,
+    held: Vec<Bytes>,
+}
+
+impl Rig {
+    fn new(coins: &[u64]) -> Self {
+        let world = World::new(10);
+        let entry = json!({
+            "id": "bitcoin", "hubChainId": "7", "depository": DEPOSITORY,
+            "additionalData": {"network": "regtest"},
+        });
+        let entry: ChainEntry = serde_json::from_value(entry).unwrap();
+        let spec = entry.spec(&FAMILY, false).unwrap();
+        let chain = Chain {
+            spec: spec.clone(),
+            reader: world.clone(),
+            state: None,
+        };
+        let context = ProvidersContext {
+            spec: spec.clone(),
+            number: 7,
+            required: 2,
+            limits: None,
+        };
+        let three = (0..3).map(|_| world.provider()).collect();
+        let providers = crate::bitcoin::trade::providers(context, three);
+        let providers = providers.unwrap().unwrap();
+        let key = Arc::new(Key::of(7));
+        let account = providers.accounts.account(&chain, key, MOST.into());
+        let account = account.unwrap();
+        let script = LOCAL.script(account.address.text()).unwrap();
+        for coin in coins {
+            world.fund(&script, *coin, 5);
+        }
+        Self {
+            world,
+            spec,
+            providers,
+            account,
+            script,
+            stored: None,
+            held: Vec::new(),
+        }
+    }
+
+    fn intent(&self, satoshis: u64) -> Intent {
+        let native = self.spec.family.native().unwrap();
+        let draft = LOCAL.send(&PaymentTerms {
+            from: &self.account.address,
+            to: &self.spec.family.address(SHOP).unwrap(),
+            currency: &native,
+            amount: Amount::from(satoshis),
+            order: B256::repeat_byte(0xee),
+        });
+        Intent {
+            draft: draft.unwrap(),
+            work: 500,
+            spends: Vec::new(),
+        }
+    }
+
+    async fn prepared(&self, intent: &Intent) -> Result<Prepared, SubmitError> {
+        let submitter = &self.account.submitter;
+        let outlook = submitter.look(Goal::Land(intent), self.stored.is_none());
+        let known = Known {
+            account: self.stored.as_ref().map(|own| &own[..]),
+            held: &self.held,
+        };
+        outlook.await?.prepare(known).await
+    }
+
+    /// An attempt to pay the shop, kept but not sent.
+    async fn kept(&mut self, satoshis: u64) -> Attempt {
+        let prepared = self.prepared(&self.intent(satoshis)).await.unwrap();
+        self.stored = prepared.account;
+        self.held.extend(prepared.attempt.resources.clone());
+        prepared.attempt
+    }
+
+    /// The same, sent.
+    async fn pays(&mut self, satoshis: u64) -> Attempt {
+        let attempt = self.kept(satoshis).await;
+        assert_eq!(self.sends(&attempt).await, Some(Broadcast::Accepted));
+        attempt
+    }
+
+    async fn sends(&self, attempt: &Attempt) -> Option<Broadcast> {
+        self.account.submitter.send(attempt).await.unwrap()
+    }
+
+    async fn replaced(&self, attempt: &Attempt, cancel: bool) -> Option<Attempt> {
+        let submitter = &self.account.submitter;
+        submitter.replace(attempt, cancel).await.unwrap()
+    }
+
+    async fn status(&self, attempt: &Attempt) -> Status {
+        self.account.submitter.status(attempt).await.unwrap()
+    }
+
+    fn paid(&self) -> u64 {
+        self.world.paid(&shop())
+    }
+}
+
+fn shop() -> ScriptBuf {
+    LOCAL.script(SHOP).unwrap()
+}
+
+fn newest(attempt: &Attempt) -> Transaction {
+    let own = Own::read(attempt).unwrap();
+    own.signed.last().unwrap().transaction().unwrap()
+}
+
+fn given(transaction: &Transaction, script: &Script) -> u64 {
+    let own = |output: &&bitcoin::TxOut| *output.script_pubkey == *script;
+    let paid = transaction.output.iter().filter(own);
+    paid.map(|output| output.value.to_sat()).sum()
+}
+
+fn is_included(status: &Status, signed: usize) -> bool {
+    matches!(status, Status::Included(seen) if seen.signed == signed && seen.agreed.is_some())
+}
+
+#[tokio::test]
+async fn a_payment_lands_names_its_order_and_gives_the_rest_back() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let attempt = rig.pays(60_000).await;
+    let made = newest(&attempt);
+    assert_eq!(given(&made, &shop()), 60_000);
+    let change = given(&made, &rig.script);
+    let fee = 1_000_000 - 60_000 - change;
+    // Signatures are at most one byte shorter than reckoned with.
+    let size = made.weight().to_vbytes_ceil();
+    assert!((size * 10..=(size + 1) * 10).contains(&fee), "{fee}");
+    let named = made
+        .output
+        .iter()
+        .filter(|it| it.script_pubkey.is_op_return());
+    assert_eq!(named.count(), 1);
+    assert_eq!(attempt.spends[0].1, Amount::from(60_000 + fee));
+    let cost = rig.account.costs.at_most(&attempt, 0).await;
+    assert_eq!(cost, Ok(Amount::from(fee)));
+    assert_eq!(rig.status(&attempt).await, Status::Waiting { known: true });
+    rig.world.mine(0);
+    assert!(is_included(&rig.status(&attempt).await, 0));
+    assert_eq!(rig.paid(), 60_000);
+}
+
+#[tokio::test]
+async fn two_attempts_never_share_a_coin() {
+    let mut rig = Rig::new(&[300_000, 200_000, 100_000]);
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.push(rig.pays(50_000).await);
+    }
+    for (at, one) in all.iter().enumerate() {
+        for other in &all[at + 1..] {
+            assert!(!conflict(&newest(one), &newest(other)));
+            assert!(one.resources.iter().all(|it| !other.resources.contains(it)));
+            assert_ne!(one.id, other.id);
+        }
+    }
+    let intent = rig.intent(50_000);
+    let short = rig.prepared(&intent).await.unwrap_err();
+    let SubmitError::Short { available, needed } = short else {
+        panic!("{short}");
+    };
+    assert_eq!(available, Amount::ZERO);
+    assert!(needed > Amount::from(50_000));
+    // Change comes back, once its block is final.
+    rig.world.mine(0);
+    rig.held.clear();
+    assert!(rig.prepared(&intent).await.is_err());
+    rig.world.mine(0);
+    assert!(rig.prepared(&intent).await.is_ok());
+    assert_eq!(rig.paid(), 150_000);
+}
+
+#[tokio::test]
+async fn coins_of_blocks_that_are_not_final_are_not_spent() {
+    let rig = Rig::new(&[]);
+    rig.world.fund(&rig.script, 500_000, 0);
+    let intent = rig.intent(50_000);
+    assert!(matches!(
+        rig.prepared(&intent).await,
+        Err(SubmitError::Short { .. })
+    ));
+    rig.world.mine(0);
+    assert!(rig.prepared(&intent).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_replacement_spends_the_common_outputs_and_pays_the_same() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let first = rig.pays(60_000).await;
+    // Nobody asks for more.
+    assert_eq!(rig.replaced(&first, false).await, None);
+    rig.world.state().rate = 25;
+    let second = rig.replaced(&first, false).await.unwrap();
+    assert_eq!(second.resources, first.resources);
+    assert_eq!(second.signed[..1], first.signed[..]);
+    let (old, new) = (newest(&first), newest(&second));
+    let inputs = |one: &Transaction| -> Vec<OutPoint> {
+        one.input.iter().map(|it| it.previous_output).collect()
+    };
+    assert_eq!(inputs(&old), inputs(&new));
+    assert_eq!(given(&new, &shop()), 60_000);
+    assert!(second.spends[0].1 > first.spends[0].1);
+    assert_eq!(rig.sends(&second).await, Some(Broadcast::Accepted));
+    assert_eq!(rig.world.pool(), [new]);
+    // The old one was in the block after all.
+    rig.world.include(old);
+    assert!(is_included(&rig.status(&second).await, 0));
+    assert_eq!(rig.sends(&second).await, Some(Broadcast::Used));
+    rig.world.mine(3);
+    assert_eq!(rig.paid(), 60_000);
+}
+
+#[tokio::test]
+async fn nothing_is_made_above_the_operators_limit() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let attempt = rig.pays(60_000).await;
+    rig.world.state().rate = MOST + 1;
+    let intent = rig.intent(60_000);
+    assert_eq!(rig.prepared(&intent).await, Err(SubmitError::Dear));
+    assert_eq!(rig.replaced(&attempt, false).await, None);
+    // What is no longer wanted is taken back all the same, at the limit.
+    let cancelled = rig.replaced(&attempt, true).await.unwrap();
+    let made = newest(&cancelled);
+    let fee = 1_000_000 - given(&made, &rig.script);
+    let size = made.weight().to_vbytes_ceil();
+    assert!(fee <= (size + 1) * MOST, "{fee}");
+}
+
+#[tokio::test]
+async fn a_cancel_pays_nobody_and_says_what_it_cost() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let attempt = rig.pays(60_000).await;
+    let cancelled = rig.replaced(&attempt, true).await.unwrap();
+    assert!(cancelled.signed[1].cancels && !cancelled.signed[0].cancels);
+    assert_eq!(cancelled.resources, attempt.resources);
+    let made = newest(&cancelled);
+    assert_eq!(made.output.len(), 1);
+    assert!(conflict(&made, &newest(&attempt)));
+    // Once cancelled it stays so.
+    rig.world.state().rate = 30;
+    let again = rig.replaced(&cancelled, false).await.unwrap();
+    assert!(again.signed[2].cancels);
+    assert_eq!(rig.sends(&cancelled).await, Some(Broadcast::Accepted));
+    rig.world.mine(0);
+    let Status::Included(seen) = rig.status(&again).await else {
+        panic!("not included");
+    };
+    let fee = 1_000_000 - given(&made, &rig.script);
+    assert_eq!((seen.signed, seen.wasted), (1, Some(Amount::from(fee))));
+    assert_eq!(rig.paid(), 0);
+}
+
+#[tokio::test]
+async fn an_attempt_is_lost_once_what_conflicts_with_it_is_final() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let attempt = rig.pays(60_000).await;
+    let at = coin::outpoint(&attempt.resources[0]).unwrap();
+    let foreign = Key::of(7);
+    let foreign = foreign.spend((at, 1_000_000), (&rig.script, 9_000)).await;
+    rig.world.include(foreign);
+    assert_eq!(rig.status(&attempt).await, Status::Doubtful);
+    rig.world.mine(0);
+    assert_eq!(rig.status(&attempt).await, Status::Lost);
+    // Where nobody names what spent the output, nothing is final.
+    rig.world.state().nameless = true;
+    assert_eq!(rig.status(&attempt).await, Status::Doubtful);
+    assert_eq!(rig.paid(), 0);
+}
+
+#[tokio::test]
+async fn a_conflict_that_a_reorg_undoes_loses_nothing() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let attempt = rig.pays(60_000).await;
+    let at = coin::outpoint(&attempt.resources[0]).unwrap();
+    let foreign = Key::of(7);
+    let foreign = foreign.spend((at, 1_000_000), (&rig.script, 9_000)).await;
+    rig.world.include(foreign);
+    assert_eq!(rig.status(&attempt).await, Status::Doubtful);
+    rig.world.reorg(1);
+    rig.world.state().pool.clear();
+    assert_eq!(rig.status(&attempt).await, Status::Waiting { known: false });
+    assert_eq!(rig.sends(&attempt).await, Some(Broadcast::Accepted));
+    rig.world.mine(0);
+    assert!(is_included(&rig.status(&attempt).await, 0));
+}
+
+#[tokio::test]
+async fn a_reorg_of_two_blocks_pays_once() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let attempt = rig.pays(60_000).await;
+    rig.world.mine(1);
+    assert!(is_included(&rig.status(&attempt).await, 0));
+    rig.world.reorg(2);
+    assert_eq!(rig.status(&attempt).await, Status::Waiting { known: true });
+    rig.world.mine(3);
+    assert!(is_included(&rig.status(&attempt).await, 0));
+    assert_eq!(rig.paid(), 60_000);
+}
+
+#[tokio::test]
+async fn what_was_kept_before_a_crash_is_sent_after_it() {
+    let mut rig = Rig::new(&[1_000_000, 900_000]);
+    let attempt = rig.kept(60_000).await;
+    assert_eq!(rig.world.state().sent, 0);
+    // After the restart.
+    assert_eq!(rig.status(&attempt).await, Status::Waiting { known: false });
+    let other = rig.kept(70_000).await;
+    assert!(!conflict(&newest(&attempt), &newest(&other)));
+    for _ in 0..2 {
+        assert_eq!(rig.sends(&attempt).await, Some(Broadcast::Accepted));
+        assert_eq!(rig.sends(&other).await, Some(Broadcast::Accepted));
+    }
+    rig.world.mine(2);
+    assert_eq!(rig.paid(), 130_000);
+    assert_eq!(rig.sends(&attempt).await, Some(Broadcast::Used));
+}
+
+#[tokio::test]
+async fn what_is_too_little_is_said_to_the_satoshi() {
+    // One input, the payment, the order's id: 10.5 + 68 + 31 + 77 virtual bytes.
+    let exact = 50_000 + 187 * 10;
+    assert!(
+        Rig::new(&[exact])
+            .prepared(&Rig::new(&[]).intent(50_000))
+            .await
+            .is_ok()
+    );
+    let rig = Rig::new(&[exact - 1]);
+    let short = rig.prepared(&rig.intent(50_000)).await.unwrap_err();
+    let SubmitError::Short { available, needed } = short else {
+        panic!("{short}");
+    };
+    assert_eq!(available, Amount::from(exact - 1));
+    assert!(needed > available);
+}
+
+#[tokio::test]
+async fn dust_is_refused_before_anything_is_signed() {
+    let rig = Rig::new(&[1_000_000]);
+    let dust = rig.intent(293);
+    let trial = Trial {
+        draft: &dust.draft,
+        rate: Some(crate::trade::FeeRate {
+            base: 1,
+            priority: 9,
+        }),
+        most: None,
+    };
+    let verdict = rig.providers.wallet.simulate(&trial).await.unwrap();
+    assert!(verdict.unwrap_err().reason.contains("294"));
+    assert!(matches!(
+        rig.prepared(&dust).await,
+        Err(SubmitError::Codec(_))
+    ));
+    assert!(rig.prepared(&rig.intent(294)).await.is_ok());
+}
+
+#[tokio::test]
+async fn more_outputs_than_the_fee_was_told_for_are_not_spent() {
+    let rig = Rig::new(&[20_000; 12]);
+    let intent = rig.intent(150_000);
+    let waits = rig.prepared(&intent).await;
+    assert!(matches!(waits, Err(SubmitError::Read(_))), "{waits:?}");
+    let roomy = Intent {
+        work: 2_000,
+        ..intent
+    };
+    assert!(rig.prepared(&roomy).await.is_ok());
+}
+
+#[tokio::test]
+async fn nothing_is_used_up_and_heights_are_told() {
+    let rig = Rig::new(&[1_000_000]);
+    let submitter = &rig.account.submitter;
+    let refused = submitter.look(Goal::UseUp(&[1]), false).await;
+    assert!(matches!(refused.err(), Some(SubmitError::Codec(_))));
+    assert_eq!(submitter.reached().await, Ok(attempt::height(100)));
+}

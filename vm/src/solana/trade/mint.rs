@@ -1,0 +1,137 @@
+//! What a mint is: its token program, its decimals, the fees of its transfers. Pure but for the memory of mints.
+
+use std::sync::LazyLock;
+
+use moka::sync::Cache;
+use solana_pubkey::Pubkey;
+use spl_token_2022_interface::{
+    extension::{
+        BaseStateWithExtensions, ExtensionType, StateWithExtensions, account_len,
+        transfer_fee::{TransferFee, TransferFeeConfig},
+        transfer_hook::TransferHook,
+    },
+    state::{Account, AccountState, Mint as MintState},
+};
+
+use super::super::{
+    programs::{TOKEN, TOKENS},
+    raw::RawAccount,
+};
+
+/// Bytes of an account of the older token program, and of a mint of it.
+const ACCOUNT: usize = 165;
+const MINT: usize = 82;
+/// Mints that are remembered.
+const REMEMBERED: u64 = 10_000;
+
+/// Never wrong for what cannot change: the token program and the decimals.
+static MEMORY: LazyLock<Cache<Pubkey, Mint>> = LazyLock::new(|| Cache::new(REMEMBERED));
+
+/// A mint, as its account has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mint {
+    pub key: Pubkey,
+    /// The token program that it belongs to.
+    pub program: Pubkey,
+    pub decimals: u8,
+    /// Bytes of an associated account of its tokens.
+    pub account_bytes: usize,
+    /// What its transfers cost: until the newer one's epoch, and from then on.
+    pub fees: Option<[TransferFee; 2]>,
+    /// Why its tokens cannot be sent by a transfer alone.
+    pub bar: Option<&'static str>,
+}
+
+impl Mint {
+    /// The mint of an account; `None` where it is none.
+    pub fn read(key: &Pubkey, account: &RawAccount) -> Option<Self> {
+        let program = account.owner.0;
+        if !TOKENS.contains(&program) {
+            return None;
+        }
+        let data = account.bytes()?;
+        if program == TOKEN && data.len() != MINT {
+            return None;
+        }
+        let state = StateWithExtensions::<MintState>::unpack(&data).ok()?;
+        let (account_bytes, unknown) = match program == TOKEN {
+            true => (ACCOUNT, false),
+            false => match account_bytes(&data) {
+                Some(bytes) => (bytes, false),
+                None => (ACCOUNT, true),
+            },
+        };
+        let fees = state.get_extension::<TransferFeeConfig>().ok();
+        let mint = Self {
+            key: *key,
+            program,
+            decimals: state.base.decimals,
+            account_bytes,
+            fees: fees.map(|fees| [fees.older_transfer_fee, fees.newer_transfer_fee]),
+            bar: match unknown {
+                true => Some("it has extensions that are not known"),
+                false => bar(&state),
+            },
+        };
+        MEMORY.insert(*key, mint.clone());
+        Some(mint)
+    }
+
+    /// A mint that was read before, by any provider's word. What rests on it fails on the chain where it is wrong, and
+    /// moves nothing.
+    pub fn known(key: &Pubkey) -> Option<Self> {
+        MEMORY.get(key)
+    }
+
+    /// What has to be sent so that at least `amount` arrives, in this epoch and in the next one; in any epoch where
+    /// none is given. `None` where it has more than 64 bits.
+    pub fn gross(&self, amount: u64, epoch: Option<u64>) -> Option<u64> {
+        let Some([older, newer]) = &self.fees else {
+            return Some(amount);
+        };
+        let since = u64::from(newer.epoch);
+        let now = match epoch {
+            Some(epoch) if epoch >= since => newer,
+            _ => older,
+        };
+        let next = match epoch {
+            Some(epoch) if epoch.saturating_add(1) < since => older,
+            _ => newer,
+        };
+        let [now, next] = [now, next].map(|fee| fee.calculate_pre_fee_amount(amount));
+        Some(now?.max(next?))
+    }
+}
+
+/// What the associated account of `owner` for a mint's tokens can spend; nothing of an account of anybody else, or of a
+/// frozen one.
+pub fn held(mint: &Mint, owner: &Pubkey, account: &RawAccount) -> u64 {
+    let spendable = || {
+        let data = account.bytes()?;
+        let state = StateWithExtensions::<Account>::unpack(&data).ok()?.base;
+        let own = account.owner.0 == mint.program
+            && state.mint == mint.key
+            && state.owner == *owner
+            && state.state == AccountState::Initialized;
+        own.then_some(state.amount)
+    };
+    spendable().unwrap_or_default()
+}
+
+fn account_bytes(mint: &[u8]) -> Option<usize> {
+    account_len::try_calculate_account_len_from_mint_data(mint, &[ExtensionType::ImmutableOwner])
+        .ok()
+}
+
+fn bar(state: &StateWithExtensions<'_, MintState>) -> Option<&'static str> {
+    let extensions = state.get_extension_types().unwrap_or_default();
+    if extensions.contains(&ExtensionType::NonTransferable) {
+        return Some("it cannot be transferred");
+    }
+    let hook = state.get_extension::<TransferHook>().ok();
+    let hook = hook.and_then(|hook| hook.program_id.get());
+    hook.map(|_| "its transfers run a program of somebody's")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! Payments: what the solver sends, and what users send straight to a recipient. Pure.
+//!
+//! A body has only what is paid. The instructions are made of it once it is known what the chain says of the currencies
+//! ([`Facts`]): the token program, the decimals, the fee that a transfer costs. First come the accounts that must exist,
+//! then the memo, then the transfers: an account that wants a memo wants it right before the transfer.
+
+use alloy::hex;
+use solana_instruction::{AccountMeta, Instruction};
+use solana_pubkey::Pubkey;
+use solana_system_interface::instruction as system;
+use spl_token_2022_interface::instruction as token;
+
+use super::{
+    super::programs::{ASSOCIATED, MEMO, SYSTEM, TOKENS, associated},
+    body::{Content, Payments, Transfer, key, small},
+    mint::Mint,
+    node::Made,
+};
+use crate::{
+    CodecError,
+    trade::{Draft, Fill, FillTerms, PaymentTerms},
+    types::{Address, Amount, B256},
+};
+
+/// The associated token program's instruction that makes an account where there is none.
+pub const CREATE_IDEMPOTENT: u8 = 1;
+
+/// What payments have to know of their chain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    pub mints: Vec<Mint>,
+    /// The present epoch; `None` where it does not count, or is not known.
+    pub epoch: Option<u64>,
+}
+
+/// A transfer of tokens with what its mint is.
+struct Sent<'a> {
+    mint: &'a Mint,
+    to: Pubkey,
+    /// The recipient's associated account.
+    account: Pubkey,
+    /// What is sent, so that enough arrives.
+    gross: u64,
+}
+
+impl Facts {
+    /// What this process knows of the payments' currencies already.
+    pub fn known(payments: &Payments) -> Self {
+        let mints = payments.mints().into_iter();
+        Self {
+            mints: mints.filter_map(|mint| Mint::known(&mint)).collect(),
+            epoch: None,
+        }
+    }
+
+    fn mint(&self, key: &Pubkey) -> Result<&Mint, CodecError> {
+        let found = self.mints.iter().find(|mint| mint.key == *key);
+        let found = found.ok_or_else(|| CodecError(format!("no mint is known at {key}")))?;
+        match found.bar {
+            Some(bar) => Err(CodecError(format!("tokens of {key} cannot be sent: {bar}"))),
+            None => Ok(found),
+        }
+    }
+}
+
+impl Payments {
+    /// The mints of the tokens that are paid, each once.
+    pub fn mints(&self) -> Vec<Pubkey> {
+        let tokens = self.transfers.iter().filter(|one| !one.is_native());
+        let mut mints: Vec<_> = tokens.map(Transfer::mint).collect();
+        mints.sort_unstable();
+        mints.dedup();
+        mints
+    }
+
+    /// Lamports that are paid.
+    pub fn native(&self) -> Result<u64, CodecError> {
+        let native = self.transfers.iter().filter(|one| one.is_native());
+        let mut sums = native.map(|one| one.amount);
+        let sum = sums.try_fold(0_u64, u64::checked_add);
+        sum.ok_or_else(|| CodecError("more than there can be".into()))
+    }
+
+    /// What is taken of each token: more than what arrives, where its transfers cost.
+    pub fn tokens(&self, facts: &Facts) -> Result<Vec<(Pubkey, Amount)>, CodecError> {
+        let mut sums: Vec<(Pubkey, Amount)> = Vec::new();
+        for one in self.transfers.iter().filter(|one| !one.is_native()) {
+            let sent = one.sent(facts)?;
+            let gross = Amount::from(sent.gross);
+            match sums.iter_mut().find(|(mint, _)| *mint == sent.mint.key) {
+                Some((_, sum)) => *sum = sum.saturating_add(gross),
+                None => sums.push((sent.mint.key, gross)),
+            }
+        }
+        Ok(sums)
+    }
+
+    /// The accounts that are made where they are not there, each once.
+    pub fn made(&self, facts: &Facts) -> Result<Vec<Made>, CodecError> {
+        let mut made: Vec<Made> = Vec::new();
+        for one in self.transfers.iter().filter(|one| !one.is_native()) {
+            let Sent { mint, account, .. } = one.sent(facts)?;
+            if made.iter().all(|known| known.key != account) {
+                made.push(Made {
+                    key: account,
+                    bytes: mint.account_bytes,
+                });
+            }
+        }
+        Ok(made)
+    }
+
+    /// The instructions by which `payer` makes the payments.
+    pub fn instructions(
+        &self,
+        payer: &Pubkey,
+        facts: &Facts,
+    ) -> Result<Vec<Instruction>, CodecError> {
+        let (mut list, mut transfers) = (Vec::new(), Vec::new());
+        let mut made: Vec<Pubkey> = Vec::new();
+        for one in &self.transfers {
+            if one.is_native() {
+                let to = Pubkey::new_from_array(one.to);
+                transfers.push(system::transfer(payer, &to, one.amount));
+                continue;
+            }
+            let sent = one.sent(facts)?;
+            if !made.contains(&sent.account) {
+                made.push(sent.account);
+                list.push(create(payer, &sent.to, sent.mint, &sent.account));
+            }
+            transfers.push(sent.transfer(payer)?);
+        }
+        list.extend(self.order.map(|order| memo(B256::new(order))));
+        list.extend(transfers);
+        Ok(list)
+    }
+
+    /// The draft of `from` that makes them.
+    pub fn draft(&self, from: &Address) -> Result<Draft, CodecError> {
+        let value = Amount::from(self.native()?);
+        Content::Payments(self.clone()).draft(from, value)
+    }
+}
+
+impl Transfer {
+    fn of(from: &Address, to: &Address, paid: (&Address, Amount)) -> Result<Self, CodecError> {
+        let (currency, amount) = paid;
+        // Such a transfer would succeed and pay nobody.
+        if from.bytes() == to.bytes() {
+            return Err(CodecError("The payer would pay itself".into()));
+        }
+        let to = key(to)?;
+        if to == SYSTEM || TOKENS.contains(&to) {
+            return Err(CodecError("Nobody gets what a program is paid".into()));
+        }
+        Ok(Self {
+            to: to.to_bytes(),
+            currency: key(currency)?.to_bytes(),
+            amount: small(amount)?,
+        })
+    }
+
+    /// Of lamports: the address of the native currency is the system program's.
+    fn is_native(&self) -> bool {
+        self.currency == SYSTEM.to_bytes()
+    }
+
+    fn mint(&self) -> Pubkey {
+        Pubkey::new_from_array(self.currency)
+    }
+
+    fn sent<'a>(&self, facts: &'a Facts) -> Result<Sent<'a>, CodecError> {
+        let mint = facts.mint(&self.mint())?;
+        let to = Pubkey::new_from_array(self.to);
+        let account = associated(&to, &mint.key, &mint.program);
+        let account = account.ok_or_else(|| CodecError(format!("{to} can have no tokens")))?;
+        let gross = mint.gross(self.amount, facts.epoch);
+        let gross =
+            gross.ok_or_else(|| CodecError("more than there can be with its fee".into()))?;
+        Ok(Sent {
+            mint,
+            to,
+            account,
+            gross,
+        })
+    }
+}
+
+impl Sent<'_> {
+    fn transfer(&self, payer: &Pubkey) -> Result<Instruction, CodecError> {
+        let Mint {
+            key,
+            program,
+            decimals,
+            ..
+        } = self.mint;
+        let from = associated(payer, key, program);
+        let from = from.ok_or_else(|| CodecError(format!("{payer} can have no tokens")))?;
+        let made = token::transfer_checked(
+            program,
+            &from,
+            key,
+            &self.account,
+            payer,
+            &[],
+            self.gross,
+            *decimals,
+        );
+        made.map_err(|error| CodecError(error.to_string()))
+    }
+}
+
+/// Makes the recipient's associated account where there is none (the associated token account program).
+pub fn create(payer: &Pubkey, owner: &Pubkey, mint: &Mint, account: &Pubkey) -> Instruction {
+    Instruction {
+        program_id: ASSOCIATED,
+        accounts: vec![
+            AccountMeta::new(*payer, true),
+            AccountMeta::new(*account, false),
+            AccountMeta::new_readonly(*owner, false),
+            AccountMeta::new_readonly(mint.key, false),
+            AccountMeta::new_readonly(SYSTEM, false),
+            AccountMeta::new_readonly(mint.program, false),
+        ],
+        data: vec![CREATE_IDEMPOTENT],
+    }
+}
+
+/// The memo that names an order (guide: protocol 3.4).
+pub fn memo(order: B256) -> Instruction {
+    Instruction {
+        program_id: MEMO,
+        accounts: Vec::new(),
+        data: hex::encode_prefixed(order).into_bytes(),
+    }
+}
+
+/// A payment straight to its recipient, which names its order.
+pub fn send(terms: &PaymentTerms<'_>) -> Result<Draft, CodecError> {
+    let paid = (terms.currency, terms.amount);
+    let payments = Payments {
+        order: Some(terms.order.0),
+        transfers: vec![Transfer::of(terms.from, terms.to, paid)?],
+    };
+    payments.draft(terms.from)
+}
+
+/// The same transaction, which names an order besides. In a list of instructions the memo is the last one.
+pub fn name(draft: &Draft, order: B256) -> Result<Draft, CodecError> {
+    let named = match Content::of(draft)? {
+        Content::Payments(payments) => Content::Payments(Payments {
+            order: Some(order.0),
+            ..payments
+        }),
+        Content::Instructions(mut own) => {
+            own.list.push((&memo(order)).into());
+            Content::Instructions(own)
+        }
+    };
+    named.draft(&draft.from, draft.value)
+}
+
+/// The payments of an order in one transaction of the solver's.
+pub fn fill(terms: &FillTerms<'_>) -> Result<Fill, CodecError> {
+    let calls = !terms.calls.is_empty() || !terms.authorizations.is_empty();
+    if calls || terms.router.is_some() || terms.proxy.is_some() {
+        return Err(CodecError("solana-vm makes no calls".into()));
+    }
+    if terms.payments.is_empty() {
+        return Err(CodecError("Nothing to fill".into()));
+    }
+    let transfers = terms.payments.iter();
+    let transfers =
+        transfers.map(|paid| Transfer::of(terms.solver, &paid.to, (&paid.currency, paid.amount)));
+    let payments = Payments {
+        order: Some(terms.order.0),
+        transfers: transfers.collect::<Result<_, _>>()?,
+    };
+    Ok(Fill {
+        draft: payments.draft(terms.solver)?,
+        routed: false,
+        spender: None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

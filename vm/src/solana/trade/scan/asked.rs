@@ -1,0 +1,108 @@
+//! What the scan asks a node.
+
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde_json::json;
+use solana_client::rpc_request::RpcRequest;
+use solana_pubkey::Pubkey;
+
+use super::super::super::{
+    question::{Questions, Standing, failed, hash, since_1970},
+    raw::{Key, RawMeta, RawSigned},
+};
+use crate::ReadError;
+
+/// The most transactions of one answer about an account.
+pub const PAGE: usize = 1_000;
+
+/// A transaction that names an account (`getSignaturesForAddress`).
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawNaming {
+    pub signature: String,
+    pub slot: u64,
+    #[serde(rename = "err", deserialize_with = "is_some")]
+    pub failed: bool,
+}
+
+/// A block with the ids of its transactions, or with all of them (`getBlock`).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawFullBlock {
+    blockhash: Key,
+    previous_blockhash: Key,
+    pub parent_slot: u64,
+    /// Unix seconds; null where the node did not keep it.
+    #[serde(default)]
+    pub block_time: Option<i64>,
+    #[serde(default)]
+    block_height: Option<u64>,
+    #[serde(default)]
+    pub signatures: Vec<String>,
+    #[serde(default)]
+    pub transactions: Vec<RawInside>,
+}
+
+/// A transaction in the answer about its block.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawInside {
+    pub transaction: RawSigned,
+    pub meta: Option<RawMeta>,
+}
+
+impl RawFullBlock {
+    pub fn standing(&self) -> Result<Standing, ReadError> {
+        Ok(Standing {
+            hash: hash(&self.blockhash.0),
+            parent: hash(&self.previous_blockhash.0),
+            time: self.block_time.map(since_1970).transpose()?,
+            height: self.block_height,
+        })
+    }
+}
+
+impl Questions {
+    /// Transactions that name an account, the newest first, older than the one called `before`. The node has
+    /// finalized `slot`.
+    pub async fn naming(
+        &self,
+        account: &Pubkey,
+        before: Option<&str>,
+        slot: u64,
+    ) -> Result<Vec<RawNaming>, ReadError> {
+        let mut what = json!({"commitment": "finalized", "limit": PAGE, "minContextSlot": slot});
+        if let Some(before) = before {
+            what["before"] = before.into();
+        }
+        let params = json!([account.to_string(), what]);
+        let asked = self.ask(RpcRequest::GetSignaturesForAddress, params);
+        let found: Vec<RawNaming> = asked.await.map_err(failed)?;
+        match found.is_sorted_by(|newer, older| newer.slot >= older.slot) {
+            true => Ok(found),
+            false => Err(ReadError::Doubtful("transactions out of order".into())),
+        }
+    }
+
+    /// The block at a slot with the ids of its transactions.
+    pub async fn ids(&self, slot: u64) -> Result<RawFullBlock, ReadError> {
+        self.block_with(slot, "signatures").await
+    }
+
+    /// The block at a slot with its transactions.
+    pub async fn whole(&self, slot: u64) -> Result<RawFullBlock, ReadError> {
+        self.block_with(slot, "full").await
+    }
+
+    async fn block_with(&self, slot: u64, details: &str) -> Result<RawFullBlock, ReadError> {
+        let what = json!({
+            "commitment": "finalized", "encoding": "json", "transactionDetails": details, "rewards": false,
+            "maxSupportedTransactionVersion": 0,
+        });
+        let asked = self.ask(RpcRequest::GetBlock, json!([slot, what]));
+        let found: Option<RawFullBlock> = asked.await.map_err(failed)?;
+        found.ok_or_else(|| ReadError::Unavailable("a block is not shown".into()))
+    }
+}
+
+/// Reads any value but null as true.
+fn is_some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::<IgnoredAny>::deserialize(deserializer).map(|value| value.is_some())
+}
