@@ -83,6 +83,8 @@ impl Rig {
         let account = account.unwrap();
         let solver = Pubkey::try_from(account.address.bytes()).unwrap();
         site.cluster.fund(&solver).unwrap();
+        let issuer = keypair("issuer").unwrap();
+        site.cluster.fund(&issuer.pubkey()).unwrap();
         // A head that is final has to be there.
         site.cluster.advance(8);
         Self {
@@ -105,7 +107,6 @@ impl Rig {
     /// A token that the solver has.
     fn token(&self, program: Pubkey, fee: u16) -> Token {
         let issuer = keypair("issuer").unwrap();
-        self.cluster().fund(&issuer.pubkey()).unwrap();
         let token = self.cluster().mint(&issuer, program, fee).unwrap();
         let given = self
             .cluster()
