@@ -124,16 +124,20 @@ fn near(plan: &Plan) -> impl Iterator<Item = &Stranger> {
     plan.strangers.iter().filter(|one| !one.is_abroad())
 }
 
+/// Whether a stranger only talks.
+fn talks(one: &Stranger) -> bool {
+    use Power::{Asker, Corroborator, Forcer, Keyholder, Teller};
+    matches!(
+        one.power,
+        Teller | Forcer | Asker | Corroborator | Keyholder
+    )
+}
+
 /// Whether these strangers must not be seen at all: they only talk.
 fn only_talk(plan: &Plan) -> bool {
-    let talk = |power: &Power| {
-        use Power::{Asker, Corroborator, Forcer, Keyholder, Teller};
-        matches!(power, Teller | Forcer | Asker | Corroborator | Keyholder)
-    };
     // A crash comes at another moment where more is written; gas is priced when it is looked at.
     let shifts = |weather: &Weather| matches!(weather, Weather::Crash(..) | Weather::Gas(..));
-    near(plan).all(|one| talk(&one.power))
-        && !plan.weather.iter().any(|(_, weather)| shifts(weather))
+    near(plan).all(talks) && !plan.weather.iter().any(|(_, weather)| shifts(weather))
 }
 
 /// Whether what a user gets depends on nothing but what he does: it is priced at the same moment from the
@@ -236,7 +240,7 @@ fn has_prices_read(plan: &Plan) -> bool {
     let verbs = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Verbs);
     let released = plan.weather.iter().any(verbs);
     let asks = |power| matches!(power, Power::Asker | Power::OtherCurrency);
-    let reads = |one: &Stranger| one.has_own_order() || asks(one.power) || released && one.pays();
+    let reads = |one: &Stranger| one.has_own_order() || asks(one.power) || released && !talks(one);
     near(plan).any(reads)
 }
 

@@ -13,6 +13,8 @@ mod head_calls;
 mod inspect;
 mod key;
 mod mempool;
+pub mod numbered;
+pub mod own_tx;
 mod providers;
 mod simulate;
 mod source;

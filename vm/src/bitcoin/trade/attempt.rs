@@ -13,18 +13,20 @@ use super::{
 };
 use crate::{
     CodecError,
-    trade::{self, Attempt, Intent, Label, SignedTx, Standing},
+    trade::{
+        self, Attempt, Intent, Label, SignedTx, Standing,
+        numbered::{self, ID, Progress},
+    },
     types::{Address, Amount, Bytes},
 };
 
-/// The format of accounts and attempts in the store.
-const FORMAT: u8 = 1;
-/// The first byte of a height.
-const HEIGHT: u8 = b'h';
+/// How far the chain is.
+pub const HEIGHT: Progress = Progress {
+    mark: b'h',
+    kind: "height",
+};
 /// Bytes of an attempt's number.
 const NUMBER: usize = 8;
-/// Bytes of an attempt's id: its number and the beginning of a digest.
-const ID: usize = 16;
 
 /// See [`crate::Family::landing`].
 pub struct Landing;
@@ -32,23 +34,16 @@ pub struct Landing;
 impl trade::Landing for Landing {
     /// An attempt's outputs are chosen by its amount.
     fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError> {
-        count(account).map(|_| None)
+        numbered::count(account).map(|_| None)
     }
 
     fn knows(&self, account: &[u8], attempt: &[u8]) -> Result<bool, CodecError> {
-        let (number, _) = attempt.split_first_chunk().ok_or_else(unreadable)?;
-        Ok(u64::from_be_bytes(*number) < count(account)?)
+        numbered::knows(account, attempt)
     }
 
     fn label(&self, resource: &[u8]) -> Result<Label, CodecError> {
-        if let [HEIGHT, height @ ..] = resource
-            && let Ok(height) = height.try_into()
-        {
-            let text = u64::from_be_bytes(height).to_string();
-            return Ok(Label {
-                kind: "height",
-                text,
-            });
+        if let Some(label) = HEIGHT.label(resource) {
+            return Ok(label);
         }
         Ok(Label {
             kind: "output",
@@ -58,29 +53,8 @@ impl trade::Landing for Landing {
 
     /// Nothing is ever waited for: each transaction lands independently of those that spend other outputs.
     fn standing(&self, account: &[u8], _: &[u8], _: &[Bytes]) -> Result<Standing, CodecError> {
-        count(account).map(|_| Standing::default())
+        numbered::standing(account)
     }
-}
-
-/// The number of attempts that an account has made. An error for bytes of another format.
-pub fn count(account: &[u8]) -> Result<u64, CodecError> {
-    match account {
-        [FORMAT, count @ ..] => {
-            let count = count.try_into().map_err(|_| unreadable())?;
-            Ok(u64::from_be_bytes(count))
-        }
-        _ => Err(unreadable()),
-    }
-}
-
-/// What is stored of an account that has made `count` attempts.
-pub fn counted(count: u64) -> Bytes {
-    [&[FORMAT], &count.to_be_bytes()[..]].concat().into()
-}
-
-/// A height as [`Submitter::reached`](trade::Submitter::reached) has it.
-pub fn height(number: u64) -> Bytes {
-    [&[HEIGHT], &number.to_be_bytes()[..]].concat().into()
 }
 
 /// The family's own part of a stored attempt.
@@ -112,7 +86,7 @@ impl Version {
     }
 
     pub fn transaction(&self) -> Result<Transaction, CodecError> {
-        consensus::deserialize(&self.raw).map_err(|_| unreadable())
+        consensus::deserialize(&self.raw).map_err(|_| numbered::unreadable())
     }
 }
 
@@ -134,10 +108,8 @@ impl Own {
     }
 
     pub fn read(attempt: &Attempt) -> Result<Self, CodecError> {
-        match &attempt.own[..] {
-            [FORMAT, own @ ..] => serde_json::from_slice(own).map_err(|_| unreadable()),
-            _ => Err(unreadable()),
-        }
+        let own = numbered::written(&attempt.own)?;
+        serde_json::from_slice(own).map_err(|_| numbered::unreadable())
     }
 
     /// What its transactions do; `cancels`: those that pay nobody else. The rest goes to `change`.
@@ -155,7 +127,7 @@ impl Own {
         let spent = coin::sum(&self.coins);
         let fee = spent.checked_sub(body::sum(&transaction.output));
         Ok(Before {
-            fee: fee.ok_or_else(unreadable)?,
+            fee: fee.ok_or_else(numbered::unreadable)?,
             size: transaction.weight().to_vbytes_ceil(),
         })
     }
@@ -184,13 +156,9 @@ impl Own {
             resources: resources.collect(),
             spends,
             signed,
-            own: [&[FORMAT], &written[..]].concat().into(),
+            own: numbered::stored(&written),
         })
     }
-}
-
-fn unreadable() -> CodecError {
-    CodecError("not an account or attempt as this version writes them".into())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use bitcoin::{ScriptBuf, Transaction, secp256k1};
 use futures::future::try_join_all;
 
 use super::{
-    attempt::{self, Own, Version},
+    attempt::{HEIGHT, Own, Version},
     choice::{self, Choice},
     coin::{self, Coin},
     signature,
@@ -21,9 +21,9 @@ use crate::{
     bitcoin::source::shown_txid,
     trade::{
         Attempt, Broadcast, Costs, Failover, Fate, Goal, Included, Intent, Known, Outlook,
-        Prepared, Signer, SpentBy, Status, SubmitError, Submitter,
+        Prepared, Signer, SpentBy, Status, SubmitError, Submitter, numbered, own_tx,
     },
-    types::{Address, Amount, Bytes, Head, Transaction as Found},
+    types::{Address, Amount, Bytes, Transaction as Found},
 };
 
 /// The most transactions of an attempt.
@@ -125,12 +125,16 @@ impl Submitter for Payer {
         let known = fates.last() == Some(&Fate::Waiting);
         for (signed, fate) in fates.into_iter().enumerate() {
             if let Fate::Included { block, success, .. } = fate {
+                let agreed = match attempt.signed.get(signed) {
+                    Some(one) => own_tx::agreed(&self.chain, &one.id).await,
+                    None => None,
+                };
                 let seen = Included {
                     signed,
                     block,
                     success,
                     wasted: None,
-                    agreed: self.agreed(attempt, signed).await,
+                    agreed,
                 };
                 return included(&own, seen);
             }
@@ -149,7 +153,7 @@ impl Submitter for Payer {
 
     async fn reached(&self) -> Result<Bytes, SubmitError> {
         let head = self.chain.reader.fresh_head().await?;
-        Ok(attempt::height(head.block.number))
+        Ok(HEIGHT.bytes(head.block.number))
     }
 }
 
@@ -162,7 +166,7 @@ impl Outlook for Asked {
             mut coins,
             rates,
         } = *self;
-        let number = known.account.map_or(Ok(0), attempt::count)?;
+        let number = known.account.map_or(Ok(0), numbered::count)?;
         coins.retain(|coin| !known.held.contains(&coin::output(&coin.outpoint)));
         let mut own = Own::of(&intent, number, Vec::new())?;
         let Choice { coins, made } = choice::choose(
@@ -175,7 +179,7 @@ impl Outlook for Asked {
         own.signed.push(Version::of(&signed, false));
         Ok(Prepared {
             attempt: own.attempt(&payer.native, intent.spends)?,
-            account: Some(attempt::counted(number.saturating_add(1))),
+            account: Some(numbered::counted(number.saturating_add(1))),
             jump: None,
         })
     }
@@ -229,7 +233,7 @@ impl Payer {
     ) -> Result<Status, SubmitError> {
         let head = self.chain.reader.fresh_head().await?;
         for (signed, one) in attempt.signed.iter().enumerate() {
-            if let Found::Succeeded(receipt) = self.at(&one.id, &head).await? {
+            if let Found::Succeeded(receipt) = own_tx::at(&self.chain, &one.id, &head).await? {
                 let seen = Included {
                     signed,
                     block: receipt.block.clone(),
@@ -245,33 +249,17 @@ impl Payer {
                 continue;
             };
             let id = alloy::hex::encode(id);
-            if let Found::Succeeded(receipt) = self.at(&id, &head).await?
+            // One of its own that was not read before is no conflict.
+            if attempt.signed.iter().any(|one| one.id == id) {
+                continue;
+            }
+            if let Found::Succeeded(receipt) = own_tx::at(&self.chain, &id, &head).await?
                 && self.chain.spec.finality.met(&receipt.block, &head)
             {
                 return Ok(Status::Lost);
             }
         }
         Ok(Status::Doubtful)
-    }
-
-    /// A transaction of an attempt as a quorum has it now; `None` without one.
-    async fn agreed(&self, attempt: &Attempt, signed: usize) -> Option<(Found, Head)> {
-        let id = &attempt.signed.get(signed)?.id;
-        let agreed = async {
-            let head = self.chain.reader.fresh_head().await?;
-            Ok::<_, ReadError>((self.at(id, &head).await?, head))
-        };
-        let agreed = agreed.await.inspect_err(|error| {
-            let network = self.failover.name();
-            tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
-        });
-        agreed.ok().filter(|(found, _)| *found != Found::Missing)
-    }
-
-    async fn at(&self, id: &str, head: &Head) -> Result<Found, ReadError> {
-        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
-        let tx = self.chain.spec.family.tx(id, None).map_err(doubtful)?;
-        self.chain.reader.transaction(&tx, head).await
     }
 }
 

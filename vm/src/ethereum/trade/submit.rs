@@ -18,7 +18,7 @@ use crate::{
     trade::{
         Account, Attempt, Broadcast, Call, Costs, Draft, Fate, FeeRate, Fees, Goal, Included,
         Intent, Known, Message, Outlook, Prepared, Signer, Spent, Status, SubmitError, Submitter,
-        Trial, Unsigned,
+        Trial, Unsigned, own_tx,
     },
     types::{Address, Amount, Bytes, Head, Transaction},
 };
@@ -113,7 +113,8 @@ impl Submitter for Nonces {
                     spent,
                     ..
                 } => {
-                    let agreed = self.agreed(&versions.signed[at]).await;
+                    let id = versions.signed[at].hash.to_string();
+                    let agreed = own_tx::agreed(&self.chain, &id).await;
                     let seen = Included {
                         signed: at,
                         block,
@@ -303,30 +304,6 @@ impl Nonces {
         })
     }
 
-    /// A version as a quorum has it now, if there is one.
-    async fn agreed(&self, version: &Version) -> Option<(Transaction, Head)> {
-        let agreed = async {
-            let head = self.chain.reader.fresh_head().await?;
-            Ok::<_, ReadError>((self.at(version, &head).await?, head))
-        };
-        match agreed.await {
-            Ok((Transaction::Missing, _)) => None,
-            Ok(agreed) => Some(agreed),
-            Err(error) => {
-                let network = self.wallet.failover.name();
-                tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
-                None
-            }
-        }
-    }
-
-    async fn at(&self, version: &Version, head: &Head) -> Result<Transaction, ReadError> {
-        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
-        let id = version.hash.to_string();
-        let tx = self.chain.spec.family.tx(&id, None).map_err(doubtful)?;
-        self.chain.reader.transaction(&tx, head).await
-    }
-
     /// With what it cost where it paid nobody.
     async fn included(
         &self,
@@ -355,7 +332,7 @@ impl Nonces {
     async fn foreign(&self, nonce: u64, versions: &Versions) -> Result<Status, SubmitError> {
         let head = self.chain.reader.fresh_head().await?;
         for (signed, version) in versions.signed.iter().enumerate() {
-            let agreed = self.at(version, &head).await?;
+            let agreed = own_tx::at(&self.chain, &version.hash.to_string(), &head).await?;
             let (block, success) = match &agreed {
                 Transaction::Missing => continue,
                 Transaction::Failed(failure) => (failure.block.clone(), false),

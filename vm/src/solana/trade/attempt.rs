@@ -3,7 +3,6 @@
 //! On the chain the attempts of an account have nothing in common. Each holds one resource: its id. The first eight
 //! bytes of an id are the attempt's number in this store; the chain knows no such number.
 
-use alloy::primitives::Keccak256;
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::{
@@ -12,16 +11,18 @@ use super::{
 };
 use crate::{
     CodecError,
-    trade::{self, Attempt, Intent, Label, SignedTx, Standing},
-    types::{Address, Amount, B256, Bytes},
+    trade::{
+        self, Attempt, Intent, Label, SignedTx, Standing,
+        numbered::{self, ID, Progress},
+    },
+    types::{Address, Amount, Bytes},
 };
 
-/// The format of accounts and attempts in the store.
-const FORMAT: u8 = 1;
-/// The first byte of a slot.
-const SLOT: u8 = b's';
-/// Bytes of an attempt's id.
-const ID: usize = 16;
+/// How far the chain is.
+pub const SLOT: Progress = Progress {
+    mark: b's',
+    kind: "slot",
+};
 
 /// See [`crate::Family::landing`].
 pub struct Landing;
@@ -29,58 +30,24 @@ pub struct Landing;
 impl trade::Landing for Landing {
     /// An attempt's resource is made of its payment, too.
     fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError> {
-        count(account).map(|_| None)
+        numbered::count(account).map(|_| None)
     }
 
     fn knows(&self, account: &[u8], attempt: &[u8]) -> Result<bool, CodecError> {
-        let (number, _) = attempt.split_first_chunk().ok_or_else(unreadable)?;
-        Ok(u64::from_be_bytes(*number) < count(account)?)
+        numbered::knows(account, attempt)
     }
 
     fn label(&self, resource: &[u8]) -> Result<Label, CodecError> {
-        if let [SLOT, slot @ ..] = resource
-            && let Ok(slot) = slot.try_into()
-        {
-            let text = u64::from_be_bytes(slot).to_string();
-            return Ok(Label { kind: "slot", text });
+        if let Some(label) = SLOT.label(resource) {
+            return Ok(label);
         }
-        let (number, rest) = resource.split_first_chunk().ok_or_else(unreadable)?;
-        let (number, rest) = (u64::from_be_bytes(*number), alloy::hex::encode(rest));
-        let text = match rest.is_empty() {
-            true => number.to_string(),
-            false => format!("{number}-{rest}"),
-        };
-        Ok(Label {
-            kind: "attempt",
-            text,
-        })
+        numbered::label(resource)
     }
 
     /// Nothing is ever waited for: each transaction lands independently of all others.
     fn standing(&self, account: &[u8], _: &[u8], _: &[Bytes]) -> Result<Standing, CodecError> {
-        count(account).map(|_| Standing::default())
+        numbered::standing(account)
     }
-}
-
-/// The number of attempts that an account has made. An error for bytes of another format.
-pub fn count(account: &[u8]) -> Result<u64, CodecError> {
-    match account {
-        [FORMAT, count @ ..] => {
-            let count = count.try_into().map_err(|_| unreadable())?;
-            Ok(u64::from_be_bytes(count))
-        }
-        _ => Err(unreadable()),
-    }
-}
-
-/// What is stored of an account that has made `count` attempts.
-pub fn counted(count: u64) -> Bytes {
-    [&[FORMAT], &count.to_be_bytes()[..]].concat().into()
-}
-
-/// A slot as [`Submitter::reached`](trade::Submitter::reached) has it.
-pub fn slot(number: u64) -> Bytes {
-    [&[SLOT], &number.to_be_bytes()[..]].concat().into()
 }
 
 /// The family's own part of a stored attempt.
@@ -117,7 +84,7 @@ impl Own {
             return Err(CodecError("the solver sends nothing but payments".into()));
         };
         Ok(Self {
-            id: id(number, intent.draft.digest()),
+            id: numbered::id(number, intent.draft.digest()),
             payments,
             units,
             cancelled: false,
@@ -126,10 +93,8 @@ impl Own {
     }
 
     pub fn read(attempt: &Attempt) -> Result<Self, CodecError> {
-        match &attempt.own[..] {
-            [FORMAT, own @ ..] => Self::try_from_slice(own).map_err(|_| unreadable()),
-            _ => Err(unreadable()),
-        }
+        let own = numbered::written(&attempt.own)?;
+        Self::try_from_slice(own).map_err(|_| numbered::unreadable())
     }
 
     /// The attempt's number in this store.
@@ -140,16 +105,14 @@ impl Own {
 
     /// The attempt, which takes at most `spends`, the native currency first.
     pub fn attempt(&self, spends: Vec<(Address, Amount)>) -> Result<Attempt, CodecError> {
-        let mut own = vec![FORMAT];
-        self.serialize(&mut own)
-            .map_err(|error| CodecError(error.to_string()))?;
+        let written = borsh::to_vec(self).map_err(|error| CodecError(error.to_string()))?;
         let id = Bytes::copy_from_slice(&self.id);
         Ok(Attempt {
             resources: vec![id.clone()],
             id,
             spends,
             signed: self.signed.iter().map(Signed::shown).collect(),
-            own: own.into(),
+            own: numbered::stored(&written),
         })
     }
 }
@@ -166,21 +129,6 @@ impl Signed {
             cancels: false,
         }
     }
-}
-
-/// The id of an attempt: its number, and a hash of the number and the draft's digest.
-fn id(number: u64, digest: B256) -> [u8; ID] {
-    let mut hash = Keccak256::new();
-    hash.update(number.to_be_bytes());
-    hash.update(digest);
-    let mut id = [0; ID];
-    id[..8].copy_from_slice(&number.to_be_bytes());
-    id[8..].copy_from_slice(&hash.finalize()[..8]);
-    id
-}
-
-fn unreadable() -> CodecError {
-    CodecError("not an account or attempt as this version writes them".into())
 }
 
 #[cfg(test)]

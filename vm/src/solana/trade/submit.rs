@@ -15,7 +15,7 @@ use solana_pubkey::Pubkey;
 
 use super::{
     UNIT,
-    attempt::{self, Own, Signed},
+    attempt::{Own, SLOT, Signed},
     body::{Content, Payments, address},
     message,
     node::Node,
@@ -27,7 +27,7 @@ use crate::{
     Chain, CodecError, ReadError,
     trade::{
         Attempt, Broadcast, Costs, Fate, Goal, Included, Intent, Known, Message, Outlook, Prepared,
-        Signer, Status, SubmitError, Submitter, TradingProvider,
+        Signer, Status, SubmitError, Submitter, TradingProvider, numbered, own_tx,
     },
     types::{Address, Amount, Block, Bytes, Head, Transaction as Found},
 };
@@ -160,7 +160,7 @@ impl Submitter for Payer {
 
     async fn reached(&self) -> Result<Bytes, SubmitError> {
         let head = self.chain.reader.fresh_head().await?;
-        Ok(attempt::slot(head.block.number))
+        Ok(SLOT.bytes(head.block.number))
     }
 }
 
@@ -174,7 +174,7 @@ impl Outlook for Asked {
         } = *self;
         let units = intent.work.saturating_mul(UNIT);
         let units = u32::try_from(units).map_or(MOST_UNITS, |units| units.min(MOST_UNITS));
-        let mut number = known.account.map_or(Ok(0), attempt::count)?;
+        let mut number = known.account.map_or(Ok(0), numbered::count)?;
         let mut own = Own::of(&intent, (number, units))?;
         while known.held.iter().any(|held| held[..] == own.id) {
             number += 1;
@@ -182,7 +182,7 @@ impl Outlook for Asked {
         }
         Ok(Prepared {
             attempt: payer.another(own, terms).await?,
-            account: Some(attempt::counted(number + 1)),
+            account: Some(numbered::counted(number + 1)),
             jump: None,
         })
     }
@@ -276,7 +276,9 @@ impl Payer {
             return Ok(false);
         }
         for one in signed {
-            if self.at(one, head).await? != Found::Missing || !self.is_unseen(one).await? {
+            if own_tx::at(&self.chain, &one.id(), head).await? != Found::Missing
+                || !self.is_unseen(one).await?
+            {
                 return Ok(false);
             }
         }
@@ -304,7 +306,7 @@ impl Payer {
         else {
             return None;
         };
-        let agreed = self.agreed(signed).await;
+        let agreed = own_tx::agreed(&self.chain, &signed.id()).await;
         let success = match &agreed {
             Some((agreed, _)) => matches!(agreed, Found::Succeeded(_)),
             None => success,
@@ -319,27 +321,5 @@ impl Payer {
             wasted,
             agreed,
         })
-    }
-
-    /// A transaction as a quorum has it now; `None` without one.
-    async fn agreed(&self, signed: &Signed) -> Option<(Found, Head)> {
-        let agreed = async {
-            let head = self.chain.reader.fresh_head().await?;
-            Ok::<_, ReadError>((self.at(signed, &head).await?, head))
-        };
-        let agreed = agreed.await.inspect_err(|error| {
-            let network = self.wallet.failover.name();
-            tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
-        });
-        agreed.ok().filter(|(found, _)| *found != Found::Missing)
-    }
-
-    async fn at(&self, signed: &Signed, head: &Head) -> Result<Found, ReadError> {
-        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
-        let tx = self.chain.spec.family.tx(&signed.id(), None);
-        self.chain
-            .reader
-            .transaction(&tx.map_err(doubtful)?, head)
-            .await
     }
 }

@@ -4,21 +4,24 @@
 //! salt of its transactions. The first eight bytes of an id are the attempt's number in this store; the chain knows no
 //! such number.
 
-use alloy::primitives::Keccak256;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     CodecError,
-    trade::{self, Attempt, Intent, Label, SignedTx, Standing},
-    types::{Address, Amount, B256, Bytes},
+    trade::{
+        self, Attempt, Intent, Label, SignedTx, Standing,
+        numbered::{self, Progress},
+    },
+    types::{Address, Amount, Bytes},
 };
 
 use super::transaction::{Payments, SALT, Transaction, read, written};
 
-/// The format of accounts and attempts in the store.
-const FORMAT: u8 = 1;
-/// The first byte of a height.
-const HEIGHT: u8 = b'h';
+/// How far the chain is.
+pub const HEIGHT: Progress = Progress {
+    mark: b'h',
+    kind: "height",
+};
 
 /// See [`crate::Family::landing`].
 pub struct Landing;
@@ -26,72 +29,24 @@ pub struct Landing;
 impl trade::Landing for Landing {
     /// An attempt's resource is made of its payment, too.
     fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError> {
-        count(account).map(|_| None)
+        numbered::count(account).map(|_| None)
     }
 
     fn knows(&self, account: &[u8], attempt: &[u8]) -> Result<bool, CodecError> {
-        let (number, _) = attempt.split_first_chunk().ok_or_else(unreadable)?;
-        Ok(u64::from_be_bytes(*number) < count(account)?)
+        numbered::knows(account, attempt)
     }
 
     fn label(&self, resource: &[u8]) -> Result<Label, CodecError> {
-        if let [HEIGHT, height @ ..] = resource
-            && let Ok(height) = height.try_into()
-        {
-            let text = u64::from_be_bytes(height).to_string();
-            return Ok(Label {
-                kind: "height",
-                text,
-            });
+        if let Some(label) = HEIGHT.label(resource) {
+            return Ok(label);
         }
-        let (number, rest) = resource.split_first_chunk().ok_or_else(unreadable)?;
-        let (number, rest) = (u64::from_be_bytes(*number), alloy::hex::encode(rest));
-        let text = match rest.is_empty() {
-            true => number.to_string(),
-            false => format!("{number}-{rest}"),
-        };
-        Ok(Label {
-            kind: "attempt",
-            text,
-        })
+        numbered::label(resource)
     }
 
     /// Nothing is ever waited for: each transaction lands independently of all others.
     fn standing(&self, account: &[u8], _: &[u8], _: &[Bytes]) -> Result<Standing, CodecError> {
-        count(account).map(|_| Standing::default())
+        numbered::standing(account)
     }
-}
-
-/// The number of attempts that an account has made. An error for bytes of another format.
-pub fn count(account: &[u8]) -> Result<u64, CodecError> {
-    match account {
-        [FORMAT, count @ ..] => {
-            let count = count.try_into().map_err(|_| unreadable())?;
-            Ok(u64::from_be_bytes(count))
-        }
-        _ => Err(unreadable()),
-    }
-}
-
-/// What is stored of an account that has made `count` attempts.
-pub fn counted(count: u64) -> Bytes {
-    [&[FORMAT], &count.to_be_bytes()[..]].concat().into()
-}
-
-/// A height as [`Submitter::reached`](trade::Submitter::reached) has it.
-pub fn height(number: u64) -> Bytes {
-    [&[HEIGHT], &number.to_be_bytes()[..]].concat().into()
-}
-
-/// The id of an attempt: its number, and a hash of the number and the draft's digest.
-pub fn id(number: u64, digest: B256) -> [u8; SALT] {
-    let mut hash = Keccak256::new();
-    hash.update(number.to_be_bytes());
-    hash.update(digest);
-    let mut id = [0; SALT];
-    id[..8].copy_from_slice(&number.to_be_bytes());
-    id[8..].copy_from_slice(&hash.finalize()[..8]);
-    id
 }
 
 /// The family's own part of a stored attempt.
@@ -109,7 +64,7 @@ impl Own {
     /// An attempt at an intent, without a signed transaction.
     pub fn of(intent: &Intent, number: u64) -> Result<Self, CodecError> {
         Ok(Self {
-            id: id(number, intent.draft.digest()),
+            id: numbered::id(number, intent.draft.digest()),
             payments: Payments::of(&intent.draft)?,
             cancelled: false,
             signed: Vec::new(),
@@ -117,10 +72,7 @@ impl Own {
     }
 
     pub fn read(attempt: &Attempt) -> Result<Self, CodecError> {
-        match &attempt.own[..] {
-            [FORMAT, own @ ..] => read(own),
-            _ => Err(unreadable()),
-        }
+        read(numbered::written(&attempt.own)?)
     }
 
     /// The signed transactions, oldest first.
@@ -158,11 +110,7 @@ impl Own {
             id,
             spends,
             signed: signed.collect(),
-            own: [&[FORMAT], &written(self)?[..]].concat().into(),
+            own: numbered::stored(&written(self)?),
         })
     }
-}
-
-fn unreadable() -> CodecError {
-    CodecError("not an account or attempt as this version writes them".into())
 }

@@ -12,13 +12,14 @@ use crate::{
     Chain, CodecError, ReadError,
     trade::{
         Attempt, Broadcast, Costs, Failover, Fate, FeeRate, Goal, Included, Intent, Known, Message,
-        Outlook, Prepared, Signer, Status, SubmitError, Submitter, TradingProvider,
+        Outlook, Prepared, Signer, Status, SubmitError, Submitter, TradingProvider, numbered,
+        own_tx,
     },
     types::{Address, Amount, Block, Bytes, Head, Transaction as Found},
 };
 
 use super::{
-    attempt::{self, Own},
+    attempt::{HEIGHT, Own},
     codec::address,
     transaction::{Transaction, Unsigned},
 };
@@ -133,7 +134,7 @@ impl Submitter for Payer {
             else {
                 continue;
             };
-            let agreed = self.agreed(&signed[at]).await;
+            let agreed = own_tx::agreed(&self.chain, &signed[at].id()).await;
             let success = match &agreed {
                 Some((agreed, _)) => matches!(agreed, Found::Succeeded(_)),
                 None => success,
@@ -160,7 +161,7 @@ impl Submitter for Payer {
 
     async fn reached(&self) -> Result<Bytes, SubmitError> {
         let head = self.chain.reader.fresh_head().await?;
-        Ok(attempt::height(head.block.number))
+        Ok(HEIGHT.bytes(head.block.number))
     }
 }
 
@@ -172,7 +173,7 @@ impl Outlook for Asked {
             intent,
             terms,
         } = *self;
-        let mut number = known.account.map_or(Ok(0), attempt::count)?;
+        let mut number = known.account.map_or(Ok(0), numbered::count)?;
         let mut own = Own::of(&intent, number)?;
         while known.held.iter().any(|held| held[..] == own.id) {
             number += 1;
@@ -180,7 +181,7 @@ impl Outlook for Asked {
         }
         Ok(Prepared {
             attempt: payer.another(own, terms, intent.spends).await?,
-            account: Some(attempt::counted(number + 1)),
+            account: Some(numbered::counted(number + 1)),
             jump: None,
         })
     }
@@ -251,7 +252,7 @@ impl Payer {
             return Ok(false);
         }
         for one in signed {
-            if self.at(one, head).await? != Found::Missing {
+            if own_tx::at(&self.chain, &one.id(), head).await? != Found::Missing {
                 return Ok(false);
             }
         }
@@ -277,27 +278,5 @@ impl Payer {
     async fn block(&self, height: u64) -> Result<Option<Block>, ReadError> {
         let ask = |provider: TradingProvider| async move { provider.scanner.block(height).await };
         self.failover.first(ask).await
-    }
-
-    /// A transaction as a quorum has it now; `None` without one.
-    async fn agreed(&self, transaction: &Transaction) -> Option<(Found, Head)> {
-        let agreed = async {
-            let head = self.chain.reader.fresh_head().await?;
-            Ok::<_, ReadError>((self.at(transaction, &head).await?, head))
-        };
-        let agreed = agreed.await.inspect_err(|error| {
-            let network = self.failover.name();
-            tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
-        });
-        agreed.ok().filter(|(found, _)| *found != Found::Missing)
-    }
-
-    async fn at(&self, transaction: &Transaction, head: &Head) -> Result<Found, ReadError> {
-        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
-        let tx = self.chain.spec.family.tx(&transaction.id(), None);
-        self.chain
-            .reader
-            .transaction(&tx.map_err(doubtful)?, head)
-            .await
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     trade::{
         Account, Attempt, Broadcast, DepositTerms, FillTerms, Goal, Intent, Known, Landing,
         PaymentTerms, Payout, Prepared, Providers, ProvidersContext, Status, StepBuilder, StepFee,
-        Trial,
+        Trial, numbered,
     },
     types::{Address, Amount, B256, Transaction as Found, U256},
 };
@@ -229,10 +229,10 @@ async fn payments_that_are_alike_are_two() {
     assert!(landing.knows(&stored, &one.id).unwrap() && landing.knows(&stored, &two.id).unwrap());
     // What another one holds depends on what it pays.
     assert_eq!(landing.next(&stored), Ok(None));
-    let next = attempt::id(2, B256::ZERO);
+    let next = numbered::id(2, B256::ZERO);
     assert!(!landing.knows(&stored, &next).unwrap());
     let standing = landing
-        .standing(&stored, &attempt::height(9), &[one.id])
+        .standing(&stored, &attempt::HEIGHT.bytes(9), &[one.id])
         .unwrap();
     assert_eq!(standing, Default::default());
 }
@@ -248,11 +248,11 @@ async fn what_an_open_attempt_holds_is_not_taken_again() {
     );
     let two = rig.prepared(500, &one.resources).await;
     assert_ne!(two.attempt.resources, one.resources);
-    assert_eq!(two.account, Some(attempt::counted(2)));
+    assert_eq!(two.account, Some(numbered::counted(2)));
     // Another payment holds something else anyway.
     let other = rig.prepared(501, &one.resources).await;
     assert_ne!(other.attempt.resources, one.resources);
-    assert_eq!(other.account, Some(attempt::counted(1)));
+    assert_eq!(other.account, Some(numbered::counted(1)));
 }
 
 #[tokio::test]

@@ -70,13 +70,8 @@ fn bytes_of_another_format_are_refused() {
         };
         assert!(Own::read(&wrong).is_err());
     }
-    for wrong in [
-        &[][..],
-        &[FORMAT],
-        &[2, 0, 0, 0, 0, 0, 0, 0, 3],
-        &[FORMAT; 10],
-    ] {
-        assert!(count(wrong).is_err(), "{wrong:?}");
+    for wrong in [&[][..], &[1], &[2, 0, 0, 0, 0, 0, 0, 0, 3], &[1; 10]] {
+        assert!(numbered::count(wrong).is_err(), "{wrong:?}");
     }
     let call = Intent {
         draft: Draft::call(Call::nothing(&account(1))),
@@ -87,24 +82,24 @@ fn bytes_of_another_format_are_refused() {
 
 #[test]
 fn an_account_knows_the_attempts_that_it_has_come_to() {
-    let stored = counted(4);
-    assert_eq!(count(&stored), Ok(4));
+    let stored = numbered::counted(4);
+    assert_eq!(numbered::count(&stored), Ok(4));
     let id = |number| own(number).attempt(&account(0), Vec::new()).unwrap().id;
     assert_eq!(Landing.knows(&stored, &id(3)), Ok(true));
     assert_eq!(Landing.knows(&stored, &id(4)), Ok(false));
     assert!(Landing.knows(&stored, &[1]).is_err());
     assert_eq!(Landing.next(&stored), Ok(None));
     assert_eq!(
-        Landing.standing(&stored, &height(9), &[]),
+        Landing.standing(&stored, &HEIGHT.bytes(9), &[]),
         Ok(Standing::default())
     );
-    assert!(Landing.standing(&[9], &height(9), &[]).is_err());
+    assert!(Landing.standing(&[9], &HEIGHT.bytes(9), &[]).is_err());
 }
 
 #[test]
 fn outputs_and_heights_have_names() {
     let label = |resource: &[u8]| Landing.label(resource).unwrap().to_string();
-    assert_eq!(label(&height(812)), "height 812");
+    assert_eq!(label(&HEIGHT.bytes(812)), "height 812");
     let spent = coin::output(&own(0).coins[0].outpoint);
     assert_eq!(label(&spent), format!("output {}:1", "01".repeat(32)));
     assert!(Landing.label(&[1, 2]).is_err());

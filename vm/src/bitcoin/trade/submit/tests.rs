@@ -301,6 +301,17 @@ async fn an_attempt_is_lost_once_what_conflicts_with_it_is_final() {
 }
 
 #[tokio::test]
+async fn an_attempt_is_never_lost_to_its_own_transaction() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let attempt = rig.pays(60_000).await;
+    rig.world.mine(3);
+    // It is final, but the first read of it is an old one.
+    rig.world.state().late = 1;
+    assert_eq!(rig.status(&attempt).await, Status::Doubtful);
+    assert!(is_included(&rig.status(&attempt).await, 0));
+}
+
+#[tokio::test]
 async fn a_conflict_that_a_reorg_undoes_loses_nothing() {
     let mut rig = Rig::new(&[1_000_000]);
     let attempt = rig.pays(60_000).await;
@@ -407,5 +418,5 @@ async fn nothing_is_used_up_and_heights_are_told() {
     let submitter = &rig.account.submitter;
     let refused = submitter.look(Goal::UseUp(&[1]), false).await;
     assert!(matches!(refused.err(), Some(SubmitError::Codec(_))));
-    assert_eq!(submitter.reached().await, Ok(attempt::height(100)));
+    assert_eq!(submitter.reached().await, Ok(HEIGHT.bytes(100)));
 }

@@ -2,7 +2,10 @@ use super::{
     super::{body::address, fixtures::key, pay},
     *,
 };
-use crate::trade::{Call, Draft, Landing as _, PaymentTerms};
+use crate::{
+    trade::{Call, Draft, Landing as _, PaymentTerms},
+    types::B256,
+};
 
 fn intent(amount: u64) -> Intent {
     let draft = pay::send(&PaymentTerms {
@@ -75,25 +78,25 @@ fn other_formats_are_refused() {
         assert!(Own::read(&attempt).is_err());
     }
     for account in [&[][..], &[1], &[2, 0, 0, 0, 0, 0, 0, 0, 5]] {
-        assert!(count(account).is_err());
+        assert!(numbered::count(account).is_err());
         assert!(Landing.standing(account, &[], &[]).is_err());
     }
 }
 
 #[test]
 fn account_knows_the_attempts_that_it_has_come_to() {
-    let account = counted(8);
-    assert_eq!(count(&account), Ok(8));
+    let account = numbered::counted(8);
+    assert_eq!(numbered::count(&account), Ok(8));
     let of = |number| Own::of(&intent(5), (number, 1)).unwrap().id;
     assert_eq!(Landing.knows(&account, &of(7)), Ok(true));
     assert_eq!(Landing.knows(&account, &of(8)), Ok(false));
     assert!(Landing.knows(&account, &[1, 2]).is_err());
     assert_eq!(Landing.next(&account), Ok(None));
     assert_eq!(
-        Landing.standing(&account, &slot(9), &[]),
+        Landing.standing(&account, &SLOT.bytes(9), &[]),
         Ok(Standing::default())
     );
-    assert_eq!(Landing.label(&slot(9)).unwrap().to_string(), "slot 9");
+    assert_eq!(Landing.label(&SLOT.bytes(9)).unwrap().to_string(), "slot 9");
     let label = Landing.label(&of(7)).unwrap().to_string();
     assert!(label.starts_with("attempt 7-"), "{label}");
     assert!(Landing.label(&[1]).is_err());
