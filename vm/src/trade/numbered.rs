@@ -56,7 +56,7 @@ pub fn knows(account: &[u8], attempt: &[u8]) -> Result<bool, CodecError> {
     Ok(u64::from_be_bytes(*number) < count(account)?)
 }
 
-/// Nothing is ever waited for.
+/// What the chain waits for: nothing.
 pub fn standing(account: &[u8]) -> Result<Standing, CodecError> {
     count(account).map(|_| Standing::default())
 }
@@ -99,6 +99,7 @@ pub fn written(stored: &[u8]) -> Result<&[u8], CodecError> {
     }
 }
 
+/// Bytes of another format.
 pub fn unreadable() -> CodecError {
     CodecError("not an account or attempt as this version writes them".into())
 }
