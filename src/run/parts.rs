@@ -15,7 +15,7 @@ use crate::{
     hub::Settings,
     market::Market,
     sign::{self, FormerKey, KeyRing, Signer, ed25519::Ed25519Key, raw::RawKey},
-    solver::judge::Patience,
+    solver::{chain::TradingChainError, judge::Patience},
     webhook::guard::Reach,
 };
 
@@ -184,11 +184,41 @@ fn keyless_networks(
     }
 }
 
+/// A mistake for every network of the market whose family does not trade in this build.
+fn untraded_networks(
+    market: &Market,
+    family: impl Fn(&str) -> Option<&'static Family>,
+    mistakes: &mut Mistakes,
+) {
+    for network in market.networks().iter().filter(|network| !network.disabled) {
+        if family(&network.name).is_some_and(|family| family.providers.is_none()) {
+            let error = TradingChainError::Unsupported(network.name.clone());
+            mistakes.add("MARKET_FILE", error.to_string());
+        }
+    }
+}
+
 /// Whether the solver's account on chains of a family is the one that its promises are signed with.
 fn promises(family: &Family) -> bool {
     let any = EvmAddress::repeat_byte(0x11);
     let named = family.account(&format!("{any:#x}"));
     named.is_ok_and(|named| named.bytes() == any.as_slice())
+}
+
+/// The first network of the market by whose accounts orders can name the solver; a mistake where there is none.
+fn promising_network(
+    market: &Market,
+    family: impl Fn(&str) -> Option<&'static Family>,
+    mistakes: &mut Mistakes,
+) -> Option<String> {
+    let promising = |name: &str| family(name).is_some_and(promises);
+    let mut networks = market.networks().iter();
+    let found = networks.find(|network| promising(&network.name));
+    if found.is_none() {
+        let what = "no network of the market has accounts that sign the solver's promises";
+        mistakes.add("SOLVER_CHAIN", what);
+    }
+    found.map(|network| network.name.clone())
 }
 
 /// Why orders cannot name the solver by an account of a chain.
@@ -218,16 +248,10 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
     if let Some(keys) = &keys {
         keyless_networks(&market, keys, family, mistakes);
     }
+    untraded_networks(&market, family, mistakes);
     let solver_chain = match &wanted.solver_chain {
         Some(name) => name.clone(),
-        None => {
-            let promising = |name: &str| family(name).is_some_and(promises);
-            let mut networks = market.networks().iter();
-            networks
-                .find(|network| promising(&network.name))?
-                .name
-                .clone()
-        }
+        None => promising_network(&market, family, mistakes)?,
     };
     let loaded = chains.get(&solver_chain).is_some();
     if let Some(why) = unfit_for_promises(loaded, family(&solver_chain)) {
@@ -289,6 +313,20 @@ mod tests {
         }))
     }
 
+    /// A market of these networks.
+    fn market_of(names: &[&str], family: impl Fn(&str) -> Option<&'static Family>) -> Market {
+        let native = format!("0x{}", "00".repeat(20));
+        let networks = names.iter().zip(1..).map(|(name, number)| {
+            json!({
+                "name": name, "chainId": number, "displayName": name,
+                "currencies": [{"address": native, "symbol": "ETH", "name": "Ether", "decimals": 18,
+                                "group": "eth", "class": "major", "solver": true}],
+            })
+        });
+        let file = networks.collect::<serde_json::Value>().to_string();
+        Market::parse(&file, family).unwrap()
+    }
+
     #[test]
     fn promises_are_signed_with_an_account_of_the_solvers_chain() {
         for name in ["bitcoin", "solana", "tron"] {
@@ -301,6 +339,17 @@ mod tests {
         assert_eq!(unfit_for_promises(true, Some(vm::SETTLEMENT)), None);
         assert!(unfit_for_promises(true, None).is_some());
         assert!(unfit_for_promises(false, Some(vm::SETTLEMENT)).is_some());
+    }
+
+    #[test]
+    fn a_market_without_a_network_for_promises_is_a_mistake() {
+        let market = market_of(&["base", "own"], |_| Some(vm::SETTLEMENT));
+        let mut mistakes = Mistakes::default();
+        let found = promising_network(&market, |_| Some(vm::SETTLEMENT), &mut mistakes);
+        assert_eq!((found.as_deref(), mistakes.0.len()), (Some("base"), 0));
+        let other = |_: &str| vm::family("solana-vm");
+        assert_eq!(promising_network(&market, other, &mut mistakes), None);
+        assert_eq!(mistakes.0[0].variable, "SOLVER_CHAIN");
     }
 
     #[test]
@@ -322,16 +371,7 @@ mod tests {
     fn a_network_whose_accounts_have_no_key_of_ours_is_a_mistake() {
         let (ordinary, own) = (vm::SETTLEMENT, ed25519_family());
         let families = |name: &str| Some(if name == "own" { own } else { ordinary });
-        let native = format!("0x{}", "00".repeat(20));
-        let network = |name: &str, number: u64| {
-            json!({
-                "name": name, "chainId": number, "displayName": name,
-                "currencies": [{"address": native, "symbol": "ETH", "name": "Ether", "decimals": 18,
-                                "group": "eth", "class": "major", "solver": true}],
-            })
-        };
-        let file = json!([network("base", 1), network("own", 2)]).to_string();
-        let market = Market::parse(&file, families).unwrap();
+        let market = market_of(&["base", "own"], families);
         let mistakes = |set: &[(&str, &str)]| {
             let mut mistakes = Mistakes::default();
             let keys = solver_keys(&integrator(set), &mut mistakes).unwrap();
@@ -343,5 +383,27 @@ mod tests {
         let missing = "SOLVER_ED25519_KEY: must be set: own has accounts with such keys";
         assert_eq!(mistakes(&[]), [missing]);
         assert_eq!(mistakes(&[("SOLVER_ED25519_KEY", SEED)]), [""; 0]);
+    }
+
+    #[test]
+    fn a_network_of_a_family_that_does_not_trade_is_a_mistake() {
+        let untraded: &Family = Box::leak(Box::new(Family {
+            providers: None,
+            ..*vm::SETTLEMENT
+        }));
+        let families = |name: &str| {
+            Some(if name == "own" {
+                untraded
+            } else {
+                vm::SETTLEMENT
+            })
+        };
+        let market = market_of(&["base", "own"], families);
+        let mut mistakes = Mistakes::default();
+        untraded_networks(&market, families, &mut mistakes);
+        let texts = mistakes.0.iter();
+        let texts = texts.map(|one| format!("{}: {}", one.variable, one.what));
+        let why = "MARKET_FILE: own: this version sends no transactions there";
+        assert_eq!(texts.collect::<Vec<_>>(), [why]);
     }
 }
