@@ -233,10 +233,28 @@ pub struct Currency {
     /// a reorg then takes is the solver's loss. Unset: none.
     #[serde(default)]
     pub one_block_up_to: Option<Units>,
+    /// How long a quote's price holds for deposits in it; unset: for `QUOTE_VALIDITY`, by the time of their block.
+    #[serde(default)]
+    pub price_holds: Option<PriceHolds>,
     /// In the order in which they are shown; in deals the worst of them counts. In production there must
     /// be two of different kinds.
     #[serde(default)]
     pub prices: Vec<PriceFeed>,
+}
+
+/// How long a quote's price holds where blocks are rare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PriceHolds {
+    /// Seconds from the quote, 1 to 3600.
+    pub seconds: u64,
+    /// Seconds more, at most 7200, that a deposit may wait for its block when the network's quorum showed it waiting
+    /// before. Unset: the time of its block counts.
+    #[serde(default)]
+    pub waiting: Option<u64>,
+    /// Basis points of the deposit that a quote pays for that, at most 1000.
+    #[serde(default)]
+    pub spread: u64,
 }
 
 /// What a currency is to those who price risk (guide: protocol 11.9: 1, 6 or 15 basis points).

@@ -4,7 +4,7 @@ use vm::{B256, Block, TxRef, protocol::id, spelled_alike};
 
 use crate::request::{
     Request,
-    fact::{Agreed, Deposit, Facts, Inclusion, Sent, Standing, State},
+    fact::{Agreed, Deposit, Facts, Inclusion, Sent, Standing, State, Waited},
     mismatch::{asked, mismatch},
     quoted,
     reason::FailReason,
@@ -232,11 +232,22 @@ pub fn own(facts: &mut Facts, sent: &Sent) {
     }
 }
 
-/// Records that a transaction of the user's own is in no block any more.
+/// Records that a transaction of the user's own is in no block, and waits for none any more.
 pub fn disowned(facts: &mut Facts, network: &str, transaction: &str) {
     facts
         .own
         .retain(|one| one.network != network || one.transaction != transaction);
+    facts
+        .waited
+        .retain(|one| one.network != network || one.transaction != transaction);
+}
+
+/// Records that a quorum shows a deposit waiting for a block. The first time counts.
+pub fn waited(facts: &mut Facts, seen: &Waited) {
+    let same = |one: &Waited| one.network == seen.network && one.transaction == seen.transaction;
+    if facts.waited.len() < MOST_OWN && !facts.waited.iter().any(same) {
+        facts.waited.push(seen.clone());
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Deposits that wait for a block, on chains whose providers show them: one watcher per network. A deposit that is
-//! sighted makes its request pending and nothing else. One that is replaced or dropped leaves its request as it was
-//! before: nothing is decided, priced or paid because of a sighting.
+//! sighted makes its request pending. One that is replaced or dropped leaves its request as it was before: nothing is
+//! paid because of a sighting. What a quorum shows is kept with its time: where the market file says so, the order's
+//! price holds by it.
 //!
 //! A sighting is a transaction of the user's among the request's facts, and a row of the transactions that are looked
 //! for, so that it outlives the process ([`submitted`](super::submitted)).
@@ -23,7 +24,7 @@ use super::{IndexError, apply};
 use crate::{
     request::{
         Execution, Request,
-        fact::{Facts, Inclusion, Sent, State},
+        fact::{Facts, Inclusion, Sent, State, Waited},
         mismatch::mismatch,
     },
     store::{
@@ -47,10 +48,17 @@ const PAUSE: (u64, u64) = (1_000, 10_000);
 pub struct Watcher {
     network: String,
     chain: Chain,
-    pools: Vec<Arc<dyn Mempool>>,
+    pools: Pools,
     requests: Requests,
     /// What was sighted, by the transaction's bytes; unset until the store was read.
     known: Option<BTreeMap<Vec<u8>, Watched>>,
+}
+
+/// The memory pools of a network's providers.
+pub struct Pools {
+    pub all: Vec<Arc<dyn Mempool>>,
+    /// How many of them have to show the same.
+    pub required: usize,
 }
 
 /// A transaction that waits, with the requests that it pays for.
@@ -59,16 +67,20 @@ struct Watched {
     requests: Vec<B256>,
     /// Rounds since a provider showed it last.
     missed: u32,
+    /// A quorum has shown it.
+    agreed: bool,
+}
+
+/// A transaction that providers show.
+struct Shown {
+    waiting: WaitingTx,
+    /// By how many of them.
+    by: usize,
 }
 
 impl Watcher {
     /// For the network that orders call `network`.
-    pub fn new(
-        network: &str,
-        chain: Chain,
-        pools: Vec<Arc<dyn Mempool>>,
-        requests: Requests,
-    ) -> Self {
+    pub fn new(network: &str, chain: Chain, pools: Pools, requests: Requests) -> Self {
         Self {
             network: network.to_owned(),
             chain,
@@ -116,14 +128,20 @@ impl Watcher {
         now: u64,
     ) -> Result<(), IndexError> {
         let (waiting, whole) = self.waiting().await?;
-        for (id, one) in &waiting {
-            match known.get_mut(id) {
-                Some(sighting) => sighting.missed = 0,
-                None => {
-                    let sighting = self.sight(one, now).await?;
-                    known.insert(id.clone(), sighting);
-                }
-            }
+        for (id, shown) in &waiting {
+            let mut sighting = match known.remove(id) {
+                Some(sighting) => sighting,
+                None => self.sight(&shown.waiting, now).await?,
+            };
+            sighting.missed = 0;
+            let agree = shown.by >= self.pools.required && !sighting.agreed;
+            let agreed = match agree {
+                true => self.agree(&sighting, now).await,
+                false => Ok(()),
+            };
+            sighting.agreed |= agree && agreed.is_ok();
+            known.insert(id.clone(), sighting);
+            agreed?;
         }
         // A provider that does not answer may be the one that has it.
         if !whole {
@@ -150,15 +168,19 @@ impl Watcher {
     }
 
     /// What the providers show that answer, and whether all of them do. An error where none does.
-    async fn waiting(&self) -> Result<(BTreeMap<Vec<u8>, WaitingTx>, bool), ReadError> {
-        let (mut all, mut failure) = (BTreeMap::new(), None);
+    async fn waiting(&self) -> Result<(BTreeMap<Vec<u8>, Shown>, bool), ReadError> {
+        let (mut all, mut failure) = (BTreeMap::<_, Shown>::new(), None);
         let mut answered = false;
-        for answer in join_all(self.pools.iter().map(|pool| pool.waiting())).await {
+        for answer in join_all(self.pools.all.iter().map(|pool| pool.waiting())).await {
             match answer {
                 Ok(waiting) => {
                     answered = true;
                     let each = waiting.into_iter();
-                    all.extend(each.map(|one| (one.transaction.bytes.to_vec(), one)));
+                    // A provider counts once, however often it shows a transaction.
+                    let each = each.map(|one| (one.transaction.bytes.to_vec(), one));
+                    for (id, waiting) in each.collect::<BTreeMap<_, _>>() {
+                        all.entry(id).or_insert(Shown { waiting, by: 0 }).by += 1;
+                    }
                 }
                 Err(error) => failure = Some(error),
             }
@@ -184,6 +206,7 @@ impl Watcher {
             transaction: one.transaction.clone(),
             requests: requests.into_iter().collect(),
             missed: 0,
+            agreed: false,
         };
         let key = transaction::watched(&self.network, &one.transaction.bytes);
         let row = Tracked {
@@ -203,6 +226,21 @@ impl Watcher {
             unless_forgotten(recorded)?;
         }
         Ok(sighting)
+    }
+
+    /// Records since when a quorum shows a transaction waiting.
+    async fn agree(&self, sighting: &Watched, now: u64) -> Result<(), IndexError> {
+        let seen = Waited {
+            network: self.network.clone(),
+            transaction: sighting.transaction.text.to_string(),
+            since: now / 1_000,
+        };
+        for request in &sighting.requests {
+            let change = |facts: &mut Facts| apply::waited(facts, &seen);
+            let recorded = self.requests.record(request, now, Batch::new(), change);
+            unless_forgotten(recorded.await)?;
+        }
+        Ok(())
     }
 
     /// Whether a waiting deposit would pay for the request, and is its user's.
@@ -272,6 +310,7 @@ impl Watcher {
                         transaction,
                         requests: row.tracked.requests,
                         missed: 0,
+                        agreed: false,
                     };
                     known.insert(row.id, sighting);
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Market, Network};
+use super::{Market, Network, PriceHolds};
 
 /// A market file that cannot be used; the text names the network and the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +57,9 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
             return Err(format!("currencies: {} stands there twice", address));
         }
         seen.push(address);
+        if let Some(holds) = &currency.price_holds {
+            bounded(holds).map_err(|what| format!("{}: priceHolds: {what}", currency.symbol))?;
+        }
     }
     if family.address(&native.address).ok() != Some(sentinel) {
         return Err("currencies: the native currency comes first".to_owned());
@@ -75,6 +78,20 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
         family
             .address(contract)
             .map_err(|error| format!("{contract}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// A price that holds for hours is a free option, and a spread above a tenth a mistake.
+fn bounded(holds: &PriceHolds) -> Result<(), &'static str> {
+    if !(1..=3_600).contains(&holds.seconds) {
+        return Err("seconds: expected 1 to 3600");
+    }
+    if holds.waiting.is_some_and(|most| most > 7_200) {
+        return Err("waiting: expected at most 7200 seconds");
+    }
+    if holds.spread > 1_000 {
+        return Err("spread: expected at most 1000 basis points");
     }
     Ok(())
 }

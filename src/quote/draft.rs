@@ -51,9 +51,10 @@ pub async fn draft(
     let own = steps::cost(&planned, &case.intent);
     let breakdown = Breakdown::of(priced, own);
     // The caller may shorten it, never lengthen.
-    let longest = context.deps.validity;
+    let (longest, waiting) = case.validity(context.deps.validity);
     let seconds = case.intent.ttl.unwrap_or(longest).min(longest);
     let valid_until = case.seconds().saturating_add(seconds);
+    let mined_until = waiting.map(|most| valid_until.saturating_add(most));
     let mut details = breakdown.details(true);
     details.valid_until = Some(valid_until);
     let fees = breakdown.fees();
@@ -64,6 +65,7 @@ pub async fn draft(
         signature,
         steps: &planned,
         valid_until,
+        mined_until,
         key,
         fees: &fees,
         details: &details,
@@ -141,7 +143,7 @@ pub fn hold(context: &Context, priced: &Priced<'_>, request: &Request, before: U
         key,
         amount: priced.amounts.sum.given,
         free: case.market.available.saturating_sub(before),
-        until: request.valid_until,
+        until: request.mined_until.unwrap_or(request.valid_until),
     };
     if !context.holds().hold(&stock, asked, case.seconds()) {
         tracing::debug!(key, network = stock.0, "a quote holds nothing");

@@ -114,7 +114,7 @@ impl<'a> Terms<'a> {
             level: Level::of(paid, given),
             gas,
             flat: flat().saturating_add(settlement),
-            bps: bps(paid.currency, given.currency),
+            bps: bps(paid.currency, given.currency).saturating_add(spread(paid.currency)),
             app: &[],
         }
     }
@@ -214,6 +214,11 @@ pub fn share(paid: U256, fee: &AppFee) -> Option<U256> {
         U256::from(AppFee::WHOLE),
         Round::Down,
     )
+}
+
+/// Basis points for the time that a price holds.
+fn spread(input: &Currency) -> u64 {
+    input.price_holds.map_or(0, |holds| holds.spread)
 }
 
 /// The solver's share in basis points of what it takes for what it gives.

@@ -126,7 +126,9 @@ async fn swapping(
     // Time to deposit, for the deposit to be final twice over, and to be filled.
     let wait = case.intent.seconds().saturating_mul(2);
     let wait = wait.saturating_add(SWAP_LIFE);
-    let deadline = case.seconds().saturating_add(context.deps.validity);
+    let (validity, waiting) = case.validity(context.deps.validity);
+    let validity = validity.saturating_add(waiting.unwrap_or_default());
+    let deadline = case.seconds().saturating_add(validity);
     let order = SwapOrder {
         payer: router.clone(),
         recipient: router.clone(),

@@ -27,6 +27,15 @@ pub struct Case<'m> {
 }
 
 impl Case<'_> {
+    /// Seconds for which the price holds, `usual` ones unless the deposit's currency has its own, and those that a
+    /// deposit may wait for its block beyond them.
+    pub fn validity(&self, usual: u64) -> (u64, Option<u64>) {
+        match self.route.paid.currency.price_holds {
+            Some(holds) if !self.intent.own => (holds.seconds, holds.waiting),
+            _ => (usual, None),
+        }
+    }
+
     /// Unix seconds.
     pub fn seconds(&self) -> u64 {
         self.now / 1000
@@ -77,7 +86,13 @@ pub async fn rate(chain: &PricingChain) -> Result<FeeRate, Refused> {
 /// the prices of both sides may move by until then. Fees stay what they are.
 fn optional(given: Rated, route: &Route<'_>) -> Rated {
     let pace = route.paid.network.block_seconds;
-    let seconds = route.paid.spec.finality.usual(pace);
+    let waits = route
+        .paid
+        .currency
+        .price_holds
+        .and_then(|holds| holds.waiting);
+    let finality = route.paid.spec.finality.usual(pace);
+    let seconds = finality.saturating_add(waits.unwrap_or_default());
     let classes = [route.paid.currency.class, route.given.currency.class];
     let price = classes
         .into_iter()

@@ -24,6 +24,7 @@ pub struct Promised<'a> {
     pub steps: &'a [Planned],
     /// Unix seconds until which the price holds.
     pub valid_until: u64,
+    pub mined_until: Option<u64>,
     pub key: Option<&'a str>,
     pub fees: &'a Fees,
     pub details: &'a Details,
@@ -70,6 +71,7 @@ pub fn record(priced: &Priced<'_>, promised: Promised<'_>) -> Request {
         api_key: promised.key.map(str::to_owned),
         created_at: case.now,
         valid_until: promised.valid_until,
+        mined_until: promised.mined_until,
         expires_at: intent.ttl.map(|ttl| case.seconds().saturating_add(ttl)),
         quoted,
     }

@@ -17,6 +17,9 @@ pub struct Facts {
     /// The user's own transactions of a request that the user executes; of another request the deposits that wait for a
     /// block.
     pub own: Vec<Sent>,
+    /// Which deposits a quorum showed waiting for a block, and since when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waited: Vec<Waited>,
     /// What the solver sent for the order, first to last.
     pub attempts: Vec<Attempt>,
     /// Why the order will not be filled; set before a refund is begun, and never taken back while
@@ -104,6 +107,15 @@ pub struct Sent {
     pub network: String,
     pub transaction: String,
     pub state: State,
+}
+
+/// A deposit that waited for a block before a quorum's eyes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waited {
+    pub network: String,
+    pub transaction: String,
+    /// Unix seconds.
+    pub since: u64,
 }
 
 /// What the solver was trying to do.
@@ -196,6 +208,14 @@ impl State {
 }
 
 impl Facts {
+    /// Unix seconds since when a quorum showed the deposit waiting for its block; `None`: nobody saw it wait.
+    pub fn waited_since(&self, deposit: &Deposit) -> Option<u64> {
+        let same = |one: &&Waited| {
+            one.network == deposit.network && one.transaction == deposit.transaction
+        };
+        self.waited.iter().find(same).map(|one| one.since)
+    }
+
     /// The deposits whose blocks are on the chain.
     pub fn standing(&self) -> impl Iterator<Item = &Deposit> {
         self.deposits

@@ -58,6 +58,7 @@ pub fn request(number: u8) -> Request {
         api_key: None,
         created_at: 1_700_000_000_000,
         valid_until: u64::MAX,
+        mined_until: None,
         expires_at: None,
         quoted: Value::Null.into(),
     }

@@ -75,9 +75,13 @@ pub struct Request {
     pub api_key: Option<String>,
     /// Unix milliseconds.
     pub created_at: u64,
-    /// Unix seconds until which the price holds, by the time of the deposit's block. What comes later is
-    /// priced anew.
+    /// Unix seconds until which the price holds, by the time of the deposit's block (see [`Self::mined_until`]). What
+    /// comes later is priced anew.
     pub valid_until: u64,
+    /// Where set, the price holds for a deposit that a quorum showed waiting for a block until [`Self::valid_until`],
+    /// and whose block's time is at most this, in unix seconds; for no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mined_until: Option<u64>,
     /// Unix seconds after which an unfilled request is refunded.
     pub expires_at: Option<u64>,
     /// For those who list requests and claim fees: `fees` and `details` as the quote gave them,

@@ -24,7 +24,7 @@ use crate::{
     index::{
         self,
         confirm::{self, Confirmer},
-        mempool::Watcher,
+        mempool::{Pools, Watcher},
         submitted::{self, Transactions},
         tail::Tail,
         troubles::Troubles,
@@ -284,6 +284,10 @@ impl EngineContext<'_> {
             return None;
         }
         let chain = network.opened.chain.clone();
+        let pools = Pools {
+            all: pools,
+            required: network.opened.required,
+        };
         let watcher = Watcher::new(network.name(), chain, pools, self.requests.clone());
         let pace = network.listed.block_seconds;
         let watching = watcher.run(pace, self.outside.clock, self.shutdown.clone());

@@ -56,6 +56,8 @@ pub(super) struct Abilities {
 pub enum TradingChainError {
     #[error("{0}: this version sends no transactions there")]
     Unsupported(String),
+    #[error("{0}: priceHolds.waiting: too few of its providers show what waits for a block")]
+    NoMempool(String),
     #[error("{0}: no provider")]
     Unreachable(String),
     #[error(transparent)]
@@ -71,6 +73,12 @@ pub fn providers(
     trading_providers: Vec<TradingProvider>,
     required: usize,
 ) -> Result<Providers, TradingChainError> {
+    let shown = trading_providers.iter();
+    let shown = shown.filter(|provider| provider.mempool.is_some()).count();
+    let mut holds = network.currencies.iter().filter_map(|one| one.price_holds);
+    if holds.any(|holds| holds.waiting.is_some()) && shown < required {
+        return Err(TradingChainError::NoMempool(network.name.clone()));
+    }
     let context = ProvidersContext {
         spec: chain.spec.clone(),
         number: network.chain_id,

@@ -79,7 +79,7 @@ impl Solver {
     /// others that its settlement is dearer.
     pub(super) fn is_repriced(&self, view: &View, deposit: &Deposit) -> bool {
         let crowded = deposit.together > SETTLEMENT_TOGETHER;
-        is_late(&view.request, deposit) || crowded || self.has_lapsed(view, deposit)
+        is_late(view, deposit) || crowded || self.has_lapsed(view, deposit)
     }
 
     /// Whether an honest deposit, however long its chain took, would have been paid for by now.
@@ -90,11 +90,20 @@ impl Solver {
         let most = finality.saturating_mul(2).saturating_add(patience);
         let since = claim::since(&view.claim, &deposit.onchain_id);
         let waited = since.map_or(0, |since| now.saturating_sub(since));
-        waited >= patience || now > view.request.valid_until.saturating_add(most)
+        let request = &view.request;
+        let until = request.mined_until.unwrap_or(request.valid_until);
+        waited >= patience || now > until.saturating_add(most)
     }
 }
 
 /// Whether a deposit came after the time that the order's price held for.
-pub fn is_late(request: &Request, deposit: &Deposit) -> bool {
-    deposit.place.time > request.valid_until
+pub(super) fn is_late(view: &View, deposit: &Deposit) -> bool {
+    let (until, mined) = (view.request.valid_until, deposit.place.time);
+    match view.request.mined_until {
+        Some(last) => {
+            let since = view.facts.waited_since(deposit);
+            since.is_none_or(|since| since > until) || mined > last
+        }
+        None => mined > until,
+    }
 }

@@ -74,7 +74,7 @@ impl Solver {
         let Ok(amounts) = fill::quoted(request) else {
             return Ok(Offer::Refuse(FailReason::Unknown));
         };
-        let late = deposit.is_some_and(|deposit| late::is_late(request, deposit));
+        let late = deposit.is_some_and(|deposit| late::is_late(view, deposit));
         let together = deposit.map_or(1, |deposit| deposit.together);
         let offer = match deposit.is_some_and(|deposit| self.is_repriced(view, deposit)) {
             true => self.reprice((request, together), amounts, now).await,

@@ -137,7 +137,20 @@ fn talks(one: &Stranger) -> bool {
 fn only_talk(plan: &Plan) -> bool {
     // A crash comes at another moment where more is written; gas is priced when it is looked at.
     let shifts = |weather: &Weather| matches!(weather, Weather::Crash(..) | Weather::Gas(..));
-    near(plan).all(talks) && !plan.weather.iter().any(|(_, weather)| shifts(weather))
+    let abroad = plan.strangers.iter().any(Stranger::is_abroad);
+    let waits = abroad && is_slow(plan);
+    near(plan).all(talks) && !waits && !plan.weather.iter().any(|(_, weather)| shifts(weather))
+}
+
+/// Whether a provider is slow. Whoever asks then waits for it, and everybody after them acts at another moment.
+fn is_slow(plan: &Plan) -> bool {
+    let slow = |(_, weather): &(u64, Weather)| {
+        matches!(
+            weather,
+            Weather::Provider(_, _, Manners::Hangs | Manners::Late, _)
+        )
+    };
+    plan.weather.iter().any(slow)
 }
 
 /// Whether what a user gets depends on nothing but what he does: it is priced at the same moment from the
@@ -205,15 +218,8 @@ fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let late = is_repriced(plan, at) || one.waited || other.waited;
     let late = late && (has_prices_read(plan) || crashes);
     let apart = crashes && one.quoted != other.quoted;
-    // Who deposits at another moment may lose the deposit to a reorg for good: whoever asks waits for a
-    // provider that is slow.
-    let slow = |(_, weather): &(u64, Weather)| {
-        matches!(
-            weather,
-            Weather::Provider(_, _, Manners::Hangs | Manners::Late, _)
-        )
-    };
-    let shifted = apart || plan.weather.iter().any(slow);
+    // Who deposits at another moment may lose the deposit to a reorg for good.
+    let shifted = apart || is_slow(plan);
     let lost = shifted && loses(plan, plan.honest[at].trade.from.0);
     let ends = |one: &Ending| is_end(&one.status) || lost && one.status == "waiting";
     (late || apart || lost) && ends(one) && ends(other)

@@ -60,6 +60,7 @@ pub fn request(number: u64, label: &str) -> Request {
         api_key: Some(label.into()),
         created_at: 1_700_000_000_000,
         valid_until: u64::MAX,
+        mined_until: None,
         expires_at: None,
         quoted: Value::Null.into(),
     }

@@ -78,8 +78,12 @@ impl Bench {
 
 fn watcher(script: &Arc<Script>, pools: &[Arc<Pool>; 2], requests: &Requests) -> Watcher {
     let chain = fixtures::chain("origin", script);
-    let pools = pools.iter().map(|pool| pool.clone() as Arc<dyn Mempool>);
-    Watcher::new("origin", chain, pools.collect(), requests.clone())
+    let all = pools.iter().map(|pool| pool.clone() as Arc<dyn Mempool>);
+    let pools = Pools {
+        all: all.collect(),
+        required: 2,
+    };
+    Watcher::new("origin", chain, pools, requests.clone())
 }
 
 fn waiting(number: u64, deposit: vm::Deposit) -> WaitingTx {
@@ -184,4 +188,35 @@ async fn silence_of_all_providers_is_an_error_and_changes_nothing() {
     }
     assert!(bench.watcher.round(6).await.is_err());
     assert_eq!(bench.status().await, Status::Pending);
+}
+
+#[tokio::test]
+async fn the_time_of_a_sighting_is_a_quorum_s_and_ends_with_it() {
+    let mut bench = Bench::start().await;
+    let shown = waiting(1, bench.deposit());
+    let since = async |bench: &Bench| {
+        let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+        let times = facts.waited.iter().map(|one| one.since);
+        times.collect::<Vec<_>>()
+    };
+    // One provider may say twice what it likes.
+    *bench.pools[0].0.lock().unwrap() = Some(vec![shown.clone(), shown.clone()]);
+    bench.watcher.round(5_000).await.unwrap();
+    assert_eq!(bench.status().await, Status::Pending);
+    assert_eq!(since(&bench).await, [0; 0]);
+    bench.show(std::slice::from_ref(&shown));
+    bench.watcher.round(7_000).await.unwrap();
+    bench.watcher.round(9_000).await.unwrap();
+    assert_eq!(since(&bench).await, [7]);
+    // A restart keeps the first time.
+    bench.watcher = watcher(&bench.script, &bench.pools, &bench.requests);
+    bench.watcher.round(11_000).await.unwrap();
+    assert_eq!(since(&bench).await, [7]);
+    // What went and comes back waits since it came back.
+    bench.show(&[]);
+    bench.rounds(MISSED).await;
+    assert_eq!(since(&bench).await, [0; 0]);
+    bench.show(&[shown]);
+    bench.watcher.round(20_000).await.unwrap();
+    assert_eq!(since(&bench).await, [20]);
 }

@@ -50,6 +50,26 @@ fn mistakes_are_named() {
         ),
         ("/hourlycap", json!("1"), "unknown field `hourlycap`"),
         (
+            "/currencies/1/priceHolds",
+            json!({"seconds": 0}),
+            "priceHolds: seconds",
+        ),
+        (
+            "/currencies/1/priceHolds",
+            json!({"seconds": 3_601}),
+            "priceHolds: seconds",
+        ),
+        (
+            "/currencies/1/priceHolds",
+            json!({"seconds": 60, "waiting": 7_201}),
+            "priceHolds: waiting",
+        ),
+        (
+            "/currencies/1/priceHolds",
+            json!({"seconds": 60, "spread": 1_001}),
+            "priceHolds: spread",
+        ),
+        (
             "/currencies/1/address",
             json!(format!("0x{}", "00".repeat(20))),
             "twice",

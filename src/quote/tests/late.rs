@@ -7,7 +7,7 @@ use super::{order, stored};
 use crate::{
     quote::{
         code::Code,
-        fixtures::{Fixture, NATIVE, NOW, OTHER, TOKEN},
+        fixtures::{Fixture, NATIVE, NOW, OTHER, TOKEN, market_file},
         late::Offer,
         reprice::Burden,
     },
@@ -65,6 +65,36 @@ async fn price_holds_for_a_minute_and_ttl_shortens_it() {
             NOW / 1_000 + 604_800
         );
     }
+}
+
+#[tokio::test]
+async fn a_currency_s_price_holds_as_its_market_says_and_is_paid_for() {
+    let market = || {
+        let mut file = market_file();
+        file[0]["currencies"][1]["priceHolds"] =
+            json!({"seconds": 300, "waiting": 3_600, "spread": 30});
+        file
+    };
+    let now = NOW / 1_000;
+    let (usual, longer) = (Fixture::default(), Fixture::default());
+    longer.with(|world| world.market = market);
+    let fee = |answer: &Value| {
+        let amount = answer["fees"]["relayerService"]["amount"].as_str().unwrap();
+        amount.parse::<u64>().unwrap()
+    };
+    let before = usual.quote(json!({})).await.unwrap();
+    let answer = longer.quote(json!({})).await.unwrap();
+    // 0.3 % of 100 USDC.
+    assert_eq!(fee(&answer) - fee(&before), 300_000);
+    assert_eq!(answer["details"]["validUntil"], now + 300);
+    let request = stored(&longer, &answer).await;
+    let times = (request.valid_until, request.mined_until);
+    assert_eq!(times, (now + 300, Some(now + 3_900)));
+    let request = stored(&usual, &before).await;
+    assert_eq!(request.mined_until, None);
+    // Of another currency nothing changes.
+    let eth = longer.quote(eth()).await.unwrap();
+    assert_eq!(eth["details"]["validUntil"], now + 60);
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ fn currency(decimals: u8) -> Currency {
         approval_reset: false,
         hourly_cap: None,
         one_block_up_to: None,
+        price_holds: None,
         prices: Vec::new(),
     }
 }

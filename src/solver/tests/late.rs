@@ -6,8 +6,14 @@ use vm::OrderCall;
 
 use super::rig::{Rig, recipient};
 use crate::{
-    request::{Request, fact::Deposit, reason::FailReason, status::Status},
+    request::{
+        Request,
+        fact::{Deposit, Facts, Waited},
+        reason::FailReason,
+        status::Status,
+    },
     solver::{SolverError, judge::Next, late::Repriced},
+    store::Batch,
 };
 
 /// An order whose deposit comes a second too late.
@@ -70,6 +76,43 @@ async fn deposit_in_time_asks_no_market() {
     rig.now += 120_000;
     rig.settle(&request).await;
     rig.filled(request.order_id, 1);
+}
+
+/// Where blocks are rare: seconds after the end of the price at which a quorum showed the deposit waiting, if it did,
+/// and at which its block came.
+#[tokio::test]
+async fn a_price_holds_for_a_deposit_that_waited_in_time() {
+    for (since, mined, late) in [
+        (Some(0), 600, false),
+        (Some(0), 601, true),
+        (Some(1), 2, true),
+        (None, 0, true),
+        (Some(-5), -5, false),
+    ] {
+        let mut rig = Rig::new();
+        rig.worth = Ok(Repriced::Nothing);
+        let now = i64::try_from(rig.now / 1_000).unwrap();
+        let until = u64::try_from(now - mined).unwrap();
+        let change = |request: &mut Request| {
+            request.valid_until = until;
+            request.mined_until = Some(until + 600);
+        };
+        let request = rig.quote(1, change).await;
+        rig.deposit(&request, |_| ()).await;
+        let waited = since.map(|since| Waited {
+            network: "origin".into(),
+            transaction: B256::repeat_byte(9).to_string(),
+            since: until.saturating_add_signed(since),
+        });
+        let change = |facts: &mut Facts| facts.waited = waited.iter().cloned().collect();
+        let recorded = rig
+            .requests
+            .record(&request.id, rig.now, Batch::new(), change);
+        recorded.await.unwrap();
+        rig.settle(&request).await;
+        let paid = rig.destination.paid(request.order_id);
+        assert_eq!(paid.is_empty(), late, "{since:?} {mined}");
+    }
 }
 
 #[tokio::test]

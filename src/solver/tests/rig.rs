@@ -128,6 +128,7 @@ fn currency(address: &str, symbol: &str, decimals: u8) -> Currency {
         approval_reset: false,
         hourly_cap: None,
         one_block_up_to: None,
+        price_holds: None,
         prices: Vec::new(),
     }
 }

@@ -54,7 +54,7 @@ impl Requests {
                     by,
                     keyed: request.api_key.is_some(),
                     network: request.origin.network.clone(),
-                    valid_until: request.valid_until,
+                    valid_until: request.mined_until.unwrap_or(request.valid_until),
                 };
                 batch = batch.put(rows::large::key(&request.id), one.encode()?);
                 large.push((request, one));
