@@ -5,6 +5,7 @@
 mod due;
 mod settle;
 mod shelf;
+mod soon;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -19,6 +20,7 @@ use vm::{Chain, Finality, Head, Kept, Large, ReadError, Seen, aside};
 use self::{
     due::{Due, Waiting, block},
     shelf::Pauses,
+    soon::Soon,
     verdict::{Reading, Verdict},
 };
 use super::{IndexError, Wakeup, looks::Looks};
@@ -46,7 +48,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// What a deposit must have on top of it before it is acted on.
+    /// What a deposit must have on top of it before it may be acted on: less than its chain asks where [`Soon`] has
+    /// room for it.
     fn finality(&self, deposit: &Deposit) -> Cow<'_, Finality> {
         let listed = self.listed.as_ref();
         let soon = listed.is_some_and(|it| it.acts_in_one_block(&deposit.currency, deposit.amount));
@@ -85,6 +88,7 @@ pub struct Confirmer {
     networks: HashMap<String, Network>,
     waiting: Waiting,
     pauses: Pauses,
+    soon: Soon,
 }
 
 impl Confirmer {
@@ -95,6 +99,7 @@ impl Confirmer {
             networks,
             waiting: Waiting::default(),
             pauses: Pauses::default(),
+            soon: Soon::default(),
         }
     }
 
@@ -168,6 +173,7 @@ impl Confirmer {
                 return all;
             }
         };
+        self.soon.begin(name, &head);
         let old = |due: &Due| due.is_old(network, &head);
         let (mut old, early): (Vec<Due>, Vec<Due>) = due.into_iter().partition(old);
         for due in &early {
@@ -190,7 +196,7 @@ impl Confirmer {
     }
 
     async fn look_at(&self, network: &Network, head: &Head, due: &Due, now: u64) -> Look {
-        match verdicts(network, head, due).await {
+        match verdicts(network, head, due, &self.soon).await {
             Ok(verdicts) => self.settle(due, &verdicts, now).await,
             Err(error) => {
                 self.pauses.unanswered(due, now);
@@ -221,7 +227,12 @@ impl Look {
 }
 
 /// What a quorum says of the deposits of a transaction, in their order. The transaction is read once for all of them.
-async fn verdicts(network: &Network, head: &Head, due: &Due) -> Result<Vec<Verdict>, ReadError> {
+async fn verdicts(
+    network: &Network,
+    head: &Head,
+    due: &Due,
+    soon: &Soon,
+) -> Result<Vec<Verdict>, ReadError> {
     let chain = &network.chain;
     let all = |verdict: Verdict| vec![verdict; due.deposits.len()];
     let Ok(transaction) = chain.spec.family.tx(&due.transaction, None) else {
@@ -241,12 +252,21 @@ async fn verdicts(network: &Network, head: &Head, due: &Due) -> Result<Vec<Verdi
     let judged = aside(found.is_large(), || {
         let reading = Reading::of(&seen);
         let verdicts = due.deposits.iter().map(|(request, deposit)| {
-            let finality = network.finality(deposit);
-            match finality.met(&block(deposit), head) {
-                true => reading.judge(request, deposit, &finality),
-                // Nothing is decided before.
-                false => Verdict::Early,
+            let own = &chain.spec.finality;
+            if own.met(&block(deposit), head) {
+                return reading.judge(request, deposit, own);
             }
+            let least = network.finality(deposit);
+            let in_time = least.met(&block(deposit), head);
+            // Nothing is decided before.
+            if !in_time || !soon.take(network, deposit, head) {
+                return Verdict::Early;
+            }
+            let verdict = reading.judge(request, deposit, &least);
+            if !matches!(verdict, Verdict::Final(_)) {
+                soon.leave(deposit);
+            }
+            verdict
         });
         verdicts.collect()
     });

@@ -3,7 +3,7 @@
 use alloy::primitives::B256;
 use vm::{
     Address,
-    trade::{self, Draft, Fee, FillTerms, Providers, Revert, TradingProvider},
+    trade::{self, Draft, Fee, FillTerms, Providers, Revert, TradingProvider, Unfit},
 };
 
 use super::{
@@ -53,13 +53,26 @@ async fn simulated(chain: &PricingChain, intent: &Intent<'_>, fill: &Fill) -> Re
         ready(chain, &spender, fill).await?;
     }
     if let Err(unfit) = chain.providers.wallet.admit(&draft).await? {
-        let what = format!("txs, authorizationList: {unfit}");
-        return Err(Refused::new(Code::InvalidExtraTxs, what));
+        return Err(refused(&unfit));
     }
     let fee = chain.providers.fee(&draft).await?;
     match fee {
         Ok(fee) => Ok(fee),
         Err(revert) => Err(reverted(chain, &draft, &revert).await),
+    }
+}
+
+/// Why the chain would not take the fill.
+fn refused(unfit: &Unfit) -> Refused {
+    match unfit {
+        Unfit::Currency(why) => {
+            let what = format!("destinationCurrency: {why}");
+            Refused::new(Code::UnsupportedCurrency, what)
+        }
+        unfit => {
+            let what = format!("txs, authorizationList: {unfit}");
+            Refused::new(Code::InvalidExtraTxs, what)
+        }
     }
 }
 

@@ -4,7 +4,7 @@ mod bill;
 
 use alloy::primitives::B256;
 use vm::{
-    Address, Amount, CodecError, spelled_alike,
+    Address, Amount, CodecError, Transaction, spelled_alike,
     trade::{Draft, Intent, PaymentTerms, Payout},
 };
 
@@ -91,6 +91,9 @@ impl Solver {
         let Ok((to, currency)) = parties(&view.request, gift.deposit, account) else {
             return manual;
         };
+        if !is_settled(account, gift.deposit).await? {
+            return Ok(Paid::Later);
+        }
         // Such a payment would succeed, and pay nobody.
         if to == account.owner {
             return manual;
@@ -245,6 +248,22 @@ impl Solver {
         };
         self.begin(view, account, taken, next).await
     }
+}
+
+/// Whether a deposit has all that its chain's own finality asks. One that is acted on in its first block may be gone
+/// later: it is filled for within caps, but nobody is given anything back out of other money.
+async fn is_settled(account: &SolverAccount, deposit: &Deposit) -> Result<bool, SolverError> {
+    let chain = &account.chain;
+    let listed = chain.market.as_ref();
+    if !listed.is_some_and(|it| it.acts_in_one_block(&deposit.currency, deposit.amount)) {
+        return Ok(true);
+    }
+    let (found, head) = chain.agreed(&deposit.transaction).await?;
+    let Transaction::Succeeded(receipt) = found else {
+        return Ok(false);
+    };
+    let same = receipt.block.hash == deposit.place.hash;
+    Ok(same && chain.loaded.spec.finality.met(&receipt.block, &head))
 }
 
 /// What is given back: the amount less `cost`, and less as much of `charged`, for payments that failed, as leaves the

@@ -10,6 +10,7 @@ mod providers;
 mod random;
 pub mod rig;
 mod routers;
+mod soon;
 mod waste;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 mod crowd;
+mod soon;
 
 use vm::{B256, Refusal, Transaction, U256, protocol::limits, testing::Script};
 

@@ -1,6 +1,7 @@
 //! What a second provider shows of a range. A provider that leaves deposits out must not move the cursor over them,
 //! so the cursor passes only what two providers of one chain have read. What either of them shows is recorded, but
-//! one provider's word alone only adds. A deposit that both show differently is recorded for nobody. Where there is
+//! one provider's word alone only adds. A deposit that both show differently is recorded for nobody, unless one of them
+//! says that it could not read it. Where there is
 //! only one provider, its own blocks have to confirm what it shows.
 
 use std::{
@@ -302,8 +303,12 @@ async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Un
             deposit_txs,
         }))
     };
-    let late = || ReadError::Unavailable("no second reading in time".into());
-    timeout(PATIENCE, read).await.map_err(|_| late())?
+    let why = "no second reading in time";
+    let late = |_| match asked.blocks() > 1 {
+        true => ScanError::TooLarge(why.into()),
+        false => ReadError::Unavailable(why.into()).into(),
+    };
+    timeout(PATIENCE, read).await.map_err(late)?
 }
 
 /// Both readings as one. `Err` inside: why they are not of one chain. They are where the same block stands at the last
@@ -318,8 +323,8 @@ async fn together(
     if (own.number, own.hash) != (block.number, block.hash) {
         return Ok(Err(format!("another block at {height}")));
     }
-    let (added, both) = match added(first, second.deposit_txs, height) {
-        Ok(added) => added,
+    let More { added, both, read } = match added(first, second.deposit_txs, height) {
+        Ok(more) => more,
         Err(why) => return Ok(Err(why)),
     };
     for deposit_tx in &added {
@@ -328,6 +333,7 @@ async fn together(
         }
     }
     let mut deposit_txs = first.to_vec();
+    deposit_txs.retain(|one| !read.contains(&one.transaction.bytes));
     deposit_txs.extend(added);
     Ok(Ok(Agreed {
         deposit_txs,
@@ -342,13 +348,19 @@ fn fresh(deposit_txs: &[DepositTx], asked: Asked) -> usize {
     deposit_txs.iter().filter(new).count()
 }
 
-/// What the second reading shows up to height `last` besides the first, and what both show. `Err`: a deposit that both
-/// show, but differently.
-fn added(
-    first: &[DepositTx],
-    second: Vec<DepositTx>,
-    last: u64,
-) -> Result<(Vec<DepositTx>, HashSet<Id>), String> {
+/// What a second reading shows.
+struct More {
+    /// Besides the first, or instead of it.
+    added: Vec<DepositTx>,
+    /// What both show.
+    both: HashSet<Id>,
+    /// Transactions that the first could not read, and the second could.
+    read: HashSet<Bytes>,
+}
+
+/// What the second reading shows up to height `last`. `Err`: a deposit that both show, but differently, although both
+/// read it.
+fn added(first: &[DepositTx], second: Vec<DepositTx>, last: u64) -> Result<More, String> {
     let mut known: BTreeMap<(&Bytes, u32), (&DepositTx, &Deposit)> = BTreeMap::new();
     for deposit_tx in first {
         for deposit in &deposit_tx.deposits {
@@ -356,7 +368,7 @@ fn added(
             known.insert(id, (deposit_tx, deposit));
         }
     }
-    let (mut added, mut both) = (Vec::new(), HashSet::new());
+    let (mut added, mut both, mut read) = (Vec::new(), HashSet::new(), HashSet::new());
     for mut deposit_tx in second {
         if deposit_tx.number > last {
             return Err(format!("a deposit of block {} unasked", deposit_tx.number));
@@ -368,6 +380,11 @@ fn added(
                 Some((one, same)) if one.hash == deposit_tx.hash && **same == deposit => {
                     both.insert((deposit_tx.transaction.bytes.clone(), deposit.index));
                 }
+                Some((one, _)) if one.hash == deposit_tx.hash && deposit_tx.doubt.is_some() => {}
+                Some((one, _)) if one.hash == deposit_tx.hash && one.doubt.is_some() => {
+                    read.insert(deposit_tx.transaction.bytes.clone());
+                    missing.push(deposit);
+                }
                 Some(_) => return Err(format!("{} in another way", deposit_tx.transaction.text)),
             }
         }
@@ -376,5 +393,5 @@ fn added(
             added.push(deposit_tx);
         }
     }
-    Ok((added, both))
+    Ok(More { added, both, read })
 }

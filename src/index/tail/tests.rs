@@ -1,4 +1,5 @@
 mod skipped;
+mod slow;
 
 use std::{
     collections::BTreeSet,

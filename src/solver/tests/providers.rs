@@ -13,11 +13,17 @@ use vm::trade::{Call, Draft, FeeRate, Jump, Trial};
 
 use super::{
     chain::Lies,
-    rig::{RICH, Rig, native, recipient, refundee},
+    rig::{RICH, Rig, native, network, recipient, refundee},
 };
 use crate::{
+    index,
+    market::{Caps, PriceHolds},
     request::{Request, fact::State, reason::FailReason, status::Status},
-    solver::{SolverError, judge::Next},
+    solver::{
+        SolverError,
+        chain::{TradingChainError, providers},
+        judge::Next,
+    },
     store::rows::claim::Stage,
 };
 
@@ -806,4 +812,21 @@ async fn a_network_on_which_the_solver_does_not_work_is_not_sound() {
         solver.sound("nowhere"),
         Err(SolverError::Elsewhere(_))
     ));
+}
+
+#[test]
+fn a_price_that_holds_by_sightings_needs_memory_pools() {
+    let script = vm::testing::Script::at(1);
+    let chain = index::fixtures::chain("origin", &script);
+    let mut origin = network("origin", 31_001, Caps::default());
+    for (waiting, traded) in [(None, true), (Some(600), false)] {
+        origin.currencies[0].price_holds = Some(PriceHolds {
+            seconds: 60,
+            waiting,
+            spread: 0,
+        });
+        let opened = providers(&origin, &chain, vec![script.trading()], 1);
+        let refused = matches!(opened, Err(TradingChainError::NoMempool(_)));
+        assert_eq!((opened.is_ok(), refused), (traded, !traded));
+    }
 }

@@ -133,7 +133,7 @@ fn currency(address: &str, symbol: &str, decimals: u8) -> Currency {
     }
 }
 
-fn network(name: &str, number: u64, caps: Caps) -> Network {
+pub fn network(name: &str, number: u64, caps: Caps) -> Network {
     serde_json::from_value::<Network>(serde_json::json!({
         "name": name, "chainId": number, "displayName": name, "fillConfirmations": 2,
         "approvalProxy": PROXY, "fillRouter": ROUTER, "currencies": [],

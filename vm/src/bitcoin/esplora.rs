@@ -7,8 +7,9 @@
 mod auth;
 
 use std::{
+    collections::{HashMap, HashSet},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
@@ -27,6 +28,7 @@ use self::auth::Auth;
 use super::{
     raw::{IndexedBlock, IndexedSpend, IndexedTransaction, RawTransaction},
     source::{Found, MAX_PREVIOUS, Source, Spender, anchored, block_hash, moved, shown},
+    trade::Crowd,
 };
 use crate::{
     ChainSpec, Endpoint, ReadError, SpecError,
@@ -74,6 +76,10 @@ pub struct Esplora {
     /// The most time for one read with all its questions.
     patience: Duration,
     genesis: Option<BlockHash>,
+    /// What is known of accounts of ours with more outputs than the index lists, by their addresses.
+    pub(super) crowds: tokio::sync::Mutex<HashMap<String, Crowd>>,
+    /// Transactions that are known to be no coinbase.
+    pub(super) plain: Mutex<HashSet<Txid>>,
     /// Whether the index showed that block and no read has failed since.
     identified: AtomicBool,
 }
@@ -97,6 +103,8 @@ impl Esplora {
             channel: Channel::new(&spec.id, &endpoint),
             patience: endpoint.timeout * 3 / 2,
             genesis,
+            crowds: tokio::sync::Mutex::default(),
+            plain: Mutex::default(),
             identified: AtomicBool::new(false),
         }))
     }
@@ -186,13 +194,27 @@ impl Esplora {
         &self,
         path: &str,
     ) -> Result<Option<T>, ReadError> {
-        let body = self.get(path).await?;
-        let read = body.map(|body| serde_json::from_slice(&body));
-        read.transpose().map_err(|error| unreadable(&error))
+        let said = self.unless_refused(path).await?;
+        said.map_err(|()| ReadError::Unavailable("HTTP status 400".into()))
+    }
+
+    /// The same; `Err` inside where the index refuses the question itself.
+    pub(super) async fn unless_refused<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Result<Option<T>, ()>, ReadError> {
+        match self.exchange(path, None).await? {
+            Ok(body) => {
+                let read = serde_json::from_slice(&body);
+                Ok(Ok(Some(read.map_err(|error| unreadable(&error))?)))
+            }
+            Err((404, _)) => Ok(Ok(None)),
+            Err(_) => Ok(Err(())),
+        }
     }
 
     /// A hash, which is no JSON.
-    async fn text(&self, path: &str) -> Result<Option<BlockHash>, ReadError> {
+    pub(super) async fn text(&self, path: &str) -> Result<Option<BlockHash>, ReadError> {
         let Some(body) = self.get(path).await? else {
             return Ok(None);
         };
@@ -205,7 +227,7 @@ impl Esplora {
         self.text(&format!("block-height/{height}")).await
     }
 
-    async fn header(&self, hash: &BlockHash) -> Result<Block, ReadError> {
+    pub(super) async fn header(&self, hash: &BlockHash) -> Result<Block, ReadError> {
         let found: Option<IndexedBlock> = self.json(&format!("block/{hash}")).await?;
         let found = found.ok_or_else(moved)?;
         if found.id != *hash {
@@ -251,6 +273,25 @@ impl Esplora {
             transaction,
             block,
         }))
+    }
+
+    /// Reads the transaction of a block that has it, without a look at the chain.
+    pub(super) async fn found_in(&self, txid: Txid, block: &Block) -> Result<Found, ReadError> {
+        let indexed: Option<IndexedTransaction> = self.json(&format!("tx/{txid}")).await?;
+        let indexed = indexed.ok_or_else(moved)?;
+        let transaction = RawTransaction::try_from(indexed).map_err(doubt)?;
+        if transaction.txid != txid {
+            return Err(doubt("another transaction"));
+        }
+        // It left the block, or the index has not come so far.
+        if transaction.blockhash != Some(block_hash(&block.hash)) {
+            return Err(moved());
+        }
+        Ok(Found {
+            spent: spent(&transaction),
+            transaction,
+            block: block.clone(),
+        })
     }
 
     async fn spender(&self, output: OutPoint) -> Result<Spender, ReadError> {

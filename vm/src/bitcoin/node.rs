@@ -2,7 +2,7 @@
 //! Only [`AT_ONCE`] of them run at once, each with a deadline, so that a hanging node holds only its share of threads.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -13,6 +13,7 @@ use std::{
 use async_trait::async_trait;
 use bitcoin::{BlockHash, OutPoint, Txid};
 use bitcoincore_rpc::{Client, RpcApi, jsonrpc};
+use serde_json::{Map, Value};
 use tokio::{
     runtime::Handle,
     sync::Semaphore,
@@ -21,12 +22,13 @@ use tokio::{
 
 use super::{
     esplora::Esplora,
+    network::Network,
     question::{Fault, hash_at, header, look, spending, unspent},
     source::{Found, Source, Spender, block_hash, moved, shown},
     transport::Blocking,
 };
 use crate::{
-    ChainSpec, Endpoint, ReadError,
+    ChainSpec, Endpoint, ReadError, SpecError,
     http::Channel,
     types::{B256, Block},
 };
@@ -45,9 +47,41 @@ pub struct Node {
     /// Whether the node showed that block and no read has failed since.
     identified: AtomicBool,
     /// Names what spent an output, which nodes do not know. What it names is looked at in this node.
-    index: Option<Esplora>,
+    pub(super) index: Option<Esplora>,
+    pub(super) access: Access,
     /// A node searches its unspent outputs for one caller at a time.
     pub(super) scans: tokio::sync::Mutex<()>,
+    /// Names of wallets in the node that watch accounts of ours.
+    pub(super) wallets: tokio::sync::Mutex<HashSet<String>>,
+}
+
+/// How outputs of accounts are found in nodes, as the chain's entry says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// A node may search all unspent outputs of the chain for those of an account (`scanUnspentOutputs`). On the main
+    /// network that takes minutes; on a network of one's own it is always allowed.
+    pub scans: bool,
+    /// Unix seconds since when a new wallet finds outputs (`walletSince`); unset: since now.
+    pub since: Option<u64>,
+}
+
+impl Access {
+    pub fn of(additional: &Map<String, Value>) -> Result<Self, SpecError> {
+        let wrong = |what: &str| SpecError(format!("additionalData.{what}"));
+        let scans = match additional.get("scanUnspentOutputs") {
+            None | Some(Value::Null) => Network::of(additional)?.kind == bitcoin::Network::Regtest,
+            Some(Value::Bool(allowed)) => *allowed,
+            Some(_) => return Err(wrong("scanUnspentOutputs: expected true or false")),
+        };
+        let since = match additional.get("walletSince") {
+            None | Some(Value::Null) => None,
+            Some(value) => {
+                let wrong = || wrong("walletSince: expected unix seconds");
+                Some(value.as_u64().ok_or_else(wrong)?)
+            }
+        };
+        Ok(Self { scans, since })
+    }
 }
 
 impl Node {
@@ -55,6 +89,7 @@ impl Node {
         spec: &ChainSpec,
         endpoint: &Endpoint,
         (genesis, index): (Option<BlockHash>, Option<Esplora>),
+        access: Access,
     ) -> Self {
         Self {
             channel: Channel::new(&spec.id, endpoint),
@@ -64,7 +99,9 @@ impl Node {
             genesis,
             identified: AtomicBool::new(false),
             index,
+            access,
             scans: tokio::sync::Mutex::new(()),
+            wallets: tokio::sync::Mutex::default(),
         }
     }
 
@@ -73,12 +110,21 @@ impl Node {
         &self,
         question: impl FnOnce(&Client) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ReadError> {
+        self.ask_wallet(None, question).await
+    }
+
+    /// The same, where the questions are for a wallet of the node.
+    pub(super) async fn ask_wallet<T: Send + 'static>(
+        &self,
+        wallet: Option<&str>,
+        question: impl FnOnce(&Client) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, ReadError> {
         let deadline = Instant::now() + self.patience;
         let permit = timeout_at(deadline, self.permits.clone().acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             return Err(ReadError::Unavailable("too many reads under way".into()));
         };
-        let client = self.client(deadline);
+        let client = self.client(wallet, deadline);
         let genesis = self.genesis.filter(|_| !self.identified.load(Relaxed));
         let answered = tokio::task::spawn_blocking(move || {
             // Held until the thread is free, even if the caller stopped waiting.
@@ -104,9 +150,20 @@ impl Node {
         Ok(answer?)
     }
 
-    fn client(&self, deadline: Instant) -> Client {
+    /// Whether outputs of any account can be read.
+    pub(super) const fn shows_anybody(&self) -> bool {
+        self.index.is_some() || self.access.scans
+    }
+
+    /// How long one read may take.
+    pub(super) const fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    fn client(&self, wallet: Option<&str>, deadline: Instant) -> Client {
         let transport = Blocking {
             channel: self.channel.clone(),
+            wallet: wallet.map(str::to_owned),
             runtime: Handle::current(),
             deadline,
         };

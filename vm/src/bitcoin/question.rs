@@ -156,6 +156,23 @@ pub fn look(client: &Client, txid: &Txid, head: &Block) -> Result<Option<Found>,
     }))
 }
 
+/// Reads the transaction of a block that has it, without a look at the chain.
+pub fn look_in(client: &Client, txid: &Txid, block: Block) -> Result<Found, Fault> {
+    let hash = source::block_hash(&block.hash);
+    let asked = [json!(txid), json!(2), json!(hash)];
+    let transaction: Option<RawTransaction> = known(client.call("getrawtransaction", &asked))?;
+    let transaction = transaction.ok_or_else(source::moved)?;
+    if transaction.txid != *txid || transaction.blockhash != Some(hash) {
+        return Err(Fault::Doubtful("another transaction"));
+    }
+    check_order(&transaction)?;
+    Ok(Found {
+        spent: spent(client, &transaction)?,
+        transaction,
+        block,
+    })
+}
+
 /// Refuses outputs whose numbers are not their places.
 fn check_order(transaction: &RawTransaction) -> Result<(), Fault> {
     let mut outputs = transaction.vout.iter().enumerate();

@@ -128,6 +128,8 @@ struct IndexedOutput {
 pub struct IndexedStatus {
     confirmed: bool,
     block_hash: Option<BlockHash>,
+    #[serde(default)]
+    block_height: Option<u64>,
 }
 
 /// What spends an output.
@@ -153,6 +155,11 @@ impl IndexedStatus {
     /// The block; `None` for the memory pool's.
     pub fn block(&self) -> Option<BlockHash> {
         self.block_hash.filter(|_| self.confirmed)
+    }
+
+    /// The block's number, likewise.
+    pub fn height(&self) -> Option<u64> {
+        self.block_height.filter(|_| self.confirmed)
     }
 }
 

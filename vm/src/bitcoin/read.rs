@@ -15,7 +15,7 @@ use super::{
     decode::{self, Rules},
     esplora::{self, Esplora},
     network::genesis,
-    node::Node,
+    node::{Access, Node},
     source::{Found, MAX_PREVIOUS, Source, Spender, anchored, txid},
     spend::{MAX_RIVALS, Rival, Sought},
 };
@@ -52,10 +52,16 @@ pub enum Opened {
 pub fn opened(spec: &ChainSpec, endpoint: &Endpoint) -> Result<Opened, SpecError> {
     let genesis = genesis(&spec.additional)?;
     let index = Esplora::of(spec, endpoint, genesis)?;
+    let access = Access::of(&spec.additional)?;
     let is_index = esplora::providers(&spec.additional)?.contains(&endpoint.url);
     Ok(match (index, is_index) {
         (Some(index), true) => Opened::Index(Box::new(index)),
-        (index, _) => Opened::Node(Box::new(Node::new(spec, endpoint, (genesis, index)))),
+        (index, _) => Opened::Node(Box::new(Node::new(
+            spec,
+            endpoint,
+            (genesis, index),
+            access,
+        ))),
     })
 }
 

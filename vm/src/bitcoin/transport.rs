@@ -3,16 +3,19 @@
 use std::fmt;
 
 use bitcoincore_rpc::jsonrpc::{self, Request, Response, client::Transport};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::{
     runtime::Handle,
     time::{Instant, timeout_at},
 };
 
-use crate::http::{Channel, PostError, SPENT};
+use crate::http::{Body, Channel, PostError, SPENT};
 
 /// A blocking transport over a [`Channel`].
 pub struct Blocking {
     pub channel: Channel,
+    /// The node's wallet that is asked.
+    pub wallet: Option<String>,
     pub runtime: Handle,
     /// The end of the whole read, which bounds how long it holds a thread.
     pub deadline: Instant,
@@ -29,7 +32,7 @@ impl Blocking {
             return Err(jsonrpc::Error::Transport(Box::new(spent)));
         }
         let body = serde_json::to_vec(question)?;
-        let answer = async { timeout_at(self.deadline, self.channel.post(body)).await };
+        let answer = async { timeout_at(self.deadline, self.post(body)).await };
         let late = |_| Err(PostError::Failed("timed out".into()));
         let answer = match self.runtime.block_on(answer).unwrap_or_else(late) {
             // Bitcoin Core sends its errors with an HTTP status of their own.
@@ -42,6 +45,18 @@ impl Blocking {
             Err(error) => return Err(jsonrpc::Error::Transport(Box::new(error))),
         };
         Ok(answer)
+    }
+}
+
+impl Blocking {
+    async fn post(&self, body: Vec<u8>) -> Result<Body, PostError> {
+        let Some(wallet) = &self.wallet else {
+            return self.channel.post(body).await;
+        };
+        let json = HeaderValue::from_static("application/json");
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
+        let path = format!("wallet/{wallet}");
+        self.channel.post_below(&path, headers, body).await
     }
 }
 

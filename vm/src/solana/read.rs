@@ -282,6 +282,8 @@ impl Node {
         let text = bs58::encode(id).into_string();
         let raw = self.link.questions.transaction(&text).await?;
         let Some(raw) = raw.filter(|raw| raw.slot <= head.number) else {
+            // One that has only just been put behind this address may have no block of these yet.
+            self.stands(head).await?;
             return Ok(Transaction::Missing);
         };
         let executed = Executed::join(id, raw)?;

@@ -148,7 +148,11 @@ fn answer(body: &[u8], most: usize) -> ClientResult<Value> {
     let mut left = most;
     let mut text = serde_json::Deserializer::from_slice(body);
     let checked = Check(&mut left).deserialize(&mut text);
-    checked.and_then(|()| text.end()).map_err(unreadable)?;
+    let checked = checked.and_then(|()| text.end());
+    checked.map_err(|error| match left {
+        0 => failed(PostError::TooLarge),
+        _ => unreadable(error),
+    })?;
     let answer: Answer = serde_json::from_slice(body).map_err(unreadable)?;
     if let Some(Refused { code, message }) = answer.error {
         let refused = RpcError::RpcResponseError {

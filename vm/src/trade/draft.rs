@@ -175,6 +175,9 @@ pub enum Unfit {
     /// Which of them (from 0), and what is wrong with it.
     #[error("authorization {0}: {1}")]
     Authorization(usize, String),
+    /// A currency that nobody is paid in, and why.
+    #[error("{0}")]
+    Currency(String),
     #[error(transparent)]
     Codec(#[from] CodecError),
 }

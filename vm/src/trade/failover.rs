@@ -53,6 +53,11 @@ impl Failover {
         &self.name
     }
 
+    /// How many of the providers must agree.
+    pub(crate) const fn required(&self) -> usize {
+        self.required
+    }
+
     pub async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
         let ask = |provider: TradingProvider| async move {
             provider.accounts.balance(owner, currency).await

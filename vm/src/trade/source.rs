@@ -65,6 +65,8 @@ pub enum ScanError {
 pub trait Outputs: Send + Sync {
     /// The account's unspent outputs in blocks, at the provider's tip. What cannot be spent yet is not among them.
     async fn unspent(&self, owner: &Address) -> Result<Vec<Unspent>, ReadError>;
+    /// The account is our own from now on: its outputs have to be shown whatever strangers pay it.
+    fn watch(&self, _owner: &Address) {}
     /// What is in a block and spends each of these outputs, at the provider's tip; as many answers in the same order.
     async fn spenders(&self, outputs: &[Bytes]) -> Result<Vec<SpentBy>, ReadError>;
     /// The raw bytes of a transaction; `None` where the provider does not know it. The id is as

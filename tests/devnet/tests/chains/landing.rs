@@ -14,7 +14,7 @@ use vm::{
     quorum::Quorum,
     trade::{
         Account, Attempt, Broadcast, Draft, FillTerms, Goal, Intent, Known, Payout, Providers,
-        ProvidersContext, Status, Trial,
+        ProvidersContext, Status, Trial, Unfit,
     },
 };
 
@@ -182,14 +182,14 @@ impl Rig {
 #[tokio::test]
 async fn lamports_and_tokens_of_both_programs_arrive_whole() {
     let rig = Rig::new().await;
-    let (old, costly) = (rig.token(TOKEN, 0), rig.token(TOKEN_2022, 100));
+    let (old, newer) = (rig.token(TOKEN, 0), rig.token(TOKEN_2022, 0));
     let paid = rig.pays(&LAMPORTS, 2_000_000).await;
     assert_eq!(
         rig.received(&paid, &LAMPORTS).await,
         Amount::from(2_000_000)
     );
     assert_eq!(rig.cluster().balance(&SHOP), 2_000_000);
-    for token in [old, costly] {
+    for token in [old, newer] {
         let before = rig.cluster().balance(&rig.solver());
         let draft = rig.draft(&token.0, 9_900);
         let besides = rig.providers.fees.besides(&Trial::free(&draft)).await;
@@ -205,13 +205,23 @@ async fn lamports_and_tokens_of_both_programs_arrive_whole() {
         let besides = rig.providers.fees.besides(&Trial::free(&draft)).await;
         assert_eq!(besides, Ok(Amount::from(5_000)));
     }
-    assert_eq!(rig.cluster().tokens(&rig.solver(), old), 1_000_000 - 9_900);
-    let left = rig.cluster().tokens(&rig.solver(), costly);
-    assert_eq!(left, 1_000_000 - 10_000);
     let balance = &rig.providers.failover;
     let solver = rig.account.address.clone();
-    let held = balance.balance(&solver, &address(&costly.0)).await;
-    assert_eq!(held, Ok(Amount::from(left)));
+    for token in [old, newer] {
+        let left = rig.cluster().tokens(&rig.solver(), token);
+        assert_eq!(left, 1_000_000 - 9_900);
+        let held = balance.balance(&solver, &address(&token.0)).await;
+        assert_eq!(held, Ok(Amount::from(left)));
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_paid_in_a_token_whose_transfers_cost() {
+    let rig = Rig::new().await;
+    let costly = rig.token(TOKEN_2022, 100);
+    let draft = rig.draft(&costly.0, 9_900);
+    let admitted = rig.providers.wallet.admit(&draft).await.unwrap();
+    assert!(matches!(admitted, Err(Unfit::Currency(_))), "{admitted:?}");
 }
 
 #[tokio::test]

@@ -11,10 +11,11 @@ use super::{
 };
 use crate::{CodecError, ReadError, trade::SubmitError, types};
 
-/// How many times the present rate an attempt can pay out of its change, so that it can be replaced.
-const ROOM: u64 = 4;
-/// The most inputs of a transaction: nodes pass on no more than 100,000 virtual bytes.
-pub const MOST_INPUTS: usize = 1_000;
+/// How many times the present rate an attempt can pay out of its change, so that it can be replaced, also where as much
+/// hangs on it as may.
+const ROOM: u64 = 8;
+/// The most inputs of a transaction: with more it would be larger than [`version::LARGEST`].
+const MOST_INPUTS: usize = 145;
 
 /// What an attempt spends, and its first transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,8 @@ pub struct Choice {
     pub made: Transaction,
 }
 
-/// Chooses among `coins` for the outputs of `plan`. The transaction has at most `work` virtual bytes.
+/// Chooses among `coins` for the outputs of `plan`. The transaction has at most `work` virtual bytes, and no more
+/// than its version allows.
 pub fn choose(
     coins: &[Coin],
     plan: &Plan<'_>,
@@ -32,6 +34,7 @@ pub fn choose(
     if let Some(refused) = refusal(plan.outputs) {
         return Err(CodecError(refused).into());
     }
+    let work = work.min(version::LARGEST);
     let fits = |choice: &Choice| version::size(&choice.made) <= work;
     let roomy = choice(coins, plan, (&with_room(plan, rates), rates.now));
     let choice = match roomy.ok().filter(fits) {

@@ -5,7 +5,7 @@
 //! through one, `accounts` reads balances through one. `body` is a draft's bytes, `build` makes drafts.
 //!
 //! What users pay: `scan` finds deposits in blocks and `pool` those that wait, over `scan_source`; `unspent` reads what
-//! accounts can spend, `purse` chooses of a user's, by `select` and `spend_kind`, for the PSBT of `psbt_step`; `steps`
+//! accounts can spend (`watched` in a node, `crowded` in an index), `purse` chooses of a user's, by `select` and `spend_kind`, for the PSBT of `psbt_step`; `steps`
 //! shows it. `inspect` shows transactions in full.
 
 mod accounts;
@@ -14,6 +14,7 @@ mod body;
 mod build;
 mod choice;
 mod coin;
+mod crowded;
 mod inspect;
 mod pool;
 mod psbt_step;
@@ -30,6 +31,7 @@ mod submit;
 mod unspent;
 mod version;
 mod wallet;
+mod watched;
 mod wire;
 
 use std::sync::Arc;
@@ -47,6 +49,7 @@ use crate::{ChainSpec, Endpoint, SpecError, trade::TradingProvider};
 
 pub use self::{
     attempt::Landing,
+    crowded::Crowd,
     wallet::{keys, limits, providers},
 };
 
@@ -60,7 +63,14 @@ pub fn trade(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<TradingProvid
         ..endpoint.clone()
     };
     match opened(spec, &endpoint)? {
-        Opened::Node(node) => provider(spec, Arc::new(*node)),
+        Opened::Node(node) => {
+            if !node.shows_anybody() {
+                let chain = &spec.id;
+                let provider = endpoint.position;
+                tracing::warn!(%chain, provider, "no index: this node shows no outputs of users, and makes no quotes");
+            }
+            provider(spec, Arc::new(*node))
+        }
         Opened::Index(index) => provider(spec, Arc::new(*index)),
     }
 }

@@ -34,6 +34,9 @@ const MOST: usize = 256;
 pub struct Purse {
     pub failover: Failover,
     pub network: &'static Network,
+    /// Satoshis for a virtual byte above which nothing is made: one provider may say any rate where no other has to agree,
+    /// and what a user signs pays it.
+    pub most: u64,
 }
 
 #[async_trait]
@@ -43,9 +46,18 @@ impl Funding for Purse {
             Ok(plan) => plan,
             Err(unfunded) => return Ok(Err(unfunded)),
         };
+        if plan.rate > self.most {
+            return Ok(Err(Unfunded::Unable(format!(
+                "{} satoshis are asked for a virtual byte now: no more than {} are paid",
+                plan.rate, self.most
+            ))));
+        }
         let ask =
             |provider: TradingProvider| async move { outputs(&provider)?.unspent(need.user).await };
-        let unspent = self.failover.first(ask).await?;
+        let unspent = match self.failover.first(ask).await {
+            Err(ReadError::TooLarge) => return Ok(Err(crowded())),
+            unspent => unspent?,
+        };
         let coins: Result<Vec<_>, _> = unspent.iter().map(Coin::of).collect();
         let coins = coins.map_err(|error| ReadError::Doubtful(error.to_string()))?;
         let selection = match plan.select(&coins) {
@@ -90,6 +102,13 @@ impl Purse {
         });
         Ok(try_join_all(each).await?.into_iter().collect())
     }
+}
+
+/// Anybody can bring an account there.
+fn crowded() -> Unfunded {
+    let why =
+        "the account has more outputs than providers list: expected them to be combined before";
+    Unfunded::Unable(why.into())
 }
 
 /// What the provider shows of outputs.

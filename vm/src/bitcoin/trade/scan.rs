@@ -1,36 +1,54 @@
 //! Finds deposits through one provider. A block's hash commits to all of its transactions, so a provider that leaves
 //! one out, or adds one, is found out by the block itself. Every height has a block.
 
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{
+    collections::HashMap,
+    ops::RangeInclusive,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use async_trait::async_trait;
 use bitcoin::{Transaction, Txid};
+use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::scan_source::Blocks;
 use crate::{
     ChainSpec, ReadError, SpecError,
     bitcoin::{
         decode::{self, Rules},
-        raw::RawTransaction,
+        raw::{RawInput, RawOutput, RawScript, RawTransaction},
         source::{Found, MAX_PREVIOUS, moved, shown, shown_txid},
     },
     trade::{DepositTx, ScanError, Scanner},
-    types::{B256, Block, Refusal, TxRef},
+    types::{B256, Block, Deposit, Refusal, TxRef},
 };
 
 /// Blocks of one range: each is read whole.
-const MOST: u64 = 16;
+const MOST: u64 = 4;
+/// Transactions that are looked at together.
+const AT_ONCE: usize = 12;
+/// Transactions of which what was read is kept: those of several full blocks.
+const KEPT: usize = 20_000;
+
+/// What was read of transactions, by their blocks. A hash that commits to everything stands for it.
+type Kept = HashMap<(B256, Txid), Option<DepositTx>>;
 
 /// A [`Scanner`] of one provider.
 pub struct Scan<S> {
     rules: Rules,
     source: Arc<S>,
+    /// Heights are read again and again, and a reading that took too long goes on where it was.
+    kept: Mutex<Kept>,
 }
 
 impl<S: Blocks> Scan<S> {
     pub fn new(spec: &ChainSpec, source: Arc<S>) -> Result<Self, SpecError> {
         let rules = Rules::new(spec)?;
-        Ok(Self { rules, source })
+        Ok(Self {
+            rules,
+            source,
+            kept: Mutex::default(),
+        })
     }
 
     /// The block at a height of the provider's chain.
@@ -49,19 +67,49 @@ impl<S: Blocks> Scan<S> {
     async fn held(&self, block: &Block) -> Result<Vec<DepositTx>, ReadError> {
         let whole = self.source.whole(&block.hash).await?;
         let paying = paying(&self.rules, whole, block)?;
-        let mut held = Vec::new();
-        for transaction in paying {
-            let txid = transaction.compute_txid();
-            let found = self.source.look(txid, block).await?.ok_or_else(moved)?;
-            if found.block != *block {
-                return Err(doubt("a transaction of two blocks"));
-            }
-            if !is_same(&transaction, &found.transaction) {
-                return Err(doubt("a transaction with other outputs than its block's"));
-            }
-            held.extend(deposit_tx(&self.rules, &found));
+        if paying.is_empty() {
+            return Ok(Vec::new());
         }
+        let looks = stream::iter(paying).map(|transaction| self.held_by(transaction, block));
+        let held: Vec<Option<DepositTx>> = looks.buffered(AT_ONCE).try_collect().await?;
+        match self.source.hash_at(block.number).await? {
+            Some(hash) if hash == block.hash => Ok(held.into_iter().flatten().collect()),
+            _ => Err(moved()),
+        }
+    }
+
+    /// The deposits of a transaction of a block; `None` where there are none.
+    async fn held_by(
+        &self,
+        transaction: Transaction,
+        block: &Block,
+    ) -> Result<Option<DepositTx>, ReadError> {
+        let id = (block.hash, transaction.compute_txid());
+        if let Some(known) = self.kept().get(&id) {
+            return Ok(known.clone());
+        }
+        let found = match self.source.look_in(id.1, block).await {
+            // No provider shows more of it than the block does, and no quorum reads it.
+            Err(ReadError::TooLarge) => return Ok(unread(&self.rules, &transaction, block)),
+            found => found?,
+        };
+        if found.block != *block {
+            return Err(doubt("a transaction of two blocks"));
+        }
+        if !is_same(&transaction, &found.transaction) {
+            return Err(doubt("a transaction with other outputs than its block's"));
+        }
+        let held = deposit_tx(&self.rules, &found);
+        let mut kept = self.kept();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(id, held.clone());
         Ok(held)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,8 +225,48 @@ fn deposit_tx(rules: &Rules, found: &Found) -> Option<DepositTx> {
         Ok(deposits) => (deposits, None),
         Err(refusal) => (decode::outputs(rules, transaction, known), Some(refusal)),
     };
+    shown_as(&transaction.txid, block, (deposits, doubt))
+}
+
+/// The same for a transaction that is too large to read, by its block's word: what it spends is not known.
+fn unread(rules: &Rules, transaction: &Transaction, block: &Block) -> Option<DepositTx> {
+    let transaction = raw(transaction);
+    let deposits = decode::outputs(rules, &transaction, &[]);
+    let doubt = Refusal("Transaction is too large to read".into());
+    shown_as(&transaction.txid, block, (deposits, Some(doubt)))
+}
+
+/// The same transaction, of which nothing is known but itself.
+fn raw(transaction: &Transaction) -> RawTransaction {
+    let inputs = transaction.input.iter().map(|input| RawInput {
+        txid: (!input.previous_output.is_null()).then_some(input.previous_output.txid),
+        vout: input.previous_output.vout,
+        prevout: None,
+        script_sig: None,
+        witness: Vec::new(),
+    });
+    let outputs = (0..).zip(&transaction.output).map(|(n, output)| RawOutput {
+        value: output.value,
+        n,
+        script: RawScript {
+            hex: output.script_pubkey.clone(),
+        },
+    });
+    RawTransaction {
+        txid: transaction.compute_txid(),
+        vin: inputs.collect(),
+        vout: outputs.collect(),
+        blockhash: None,
+    }
+}
+
+fn shown_as(
+    txid: &Txid,
+    block: &Block,
+    (deposits, doubt): (Vec<Deposit>, Option<Refusal>),
+) -> Option<DepositTx> {
     (!deposits.is_empty()).then(|| DepositTx {
-        transaction: tx_ref(&shown_txid(&transaction.txid)),
+        transaction: tx_ref(&shown_txid(txid)),
         number: block.number,
         hash: block.hash,
         deposits,

@@ -1,25 +1,37 @@
 //! What an Esplora-compatible index shows to those who trade on its chain (`/block/…/raw`, `/tx/…/raw`,
-//! `/address/…/utxo`, `/address/…/txs/mempool`).
+//! `/address/…/utxo`, `/address/…/txs/mempool`; and in `crowded` `/address/…/txs/chain`).
 
-use std::sync::Arc;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{Arc, MutexGuard, PoisonError},
+};
 
 use async_trait::async_trait;
 use bitcoin::{Amount, Block, OutPoint, Transaction, Txid, consensus::deserialize};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Deserialize;
 
 use super::{
     coin::Coin,
-    scan_source::{Blocks, Payee, Seen, Waits},
+    scan_source::{Blocks, MATURITY, Payee, Seen, Waits, Whose},
 };
 use crate::{
     ReadError,
     bitcoin::{
         esplora::{self, Esplora},
         raw::{IndexedTransaction, RawTransaction},
-        source::{block_hash, moved},
+        source::{Found, block_hash, moved},
     },
-    types::B256,
+    types::{self, B256},
 };
+
+/// Transactions that one read looks at, to tell whether they are a coinbase.
+const LOOKS: usize = 64;
+/// Questions at once.
+const AT_ONCE: usize = 16;
+/// Transactions that are known to be none; beyond, they are looked at anew.
+const KNOWN: usize = 20_000;
 
 #[derive(Deserialize)]
 struct Unspent {
@@ -44,6 +56,10 @@ impl Blocks for Esplora {
         deserialize(&body).map_err(|_| doubt("no block"))
     }
 
+    async fn look_in(&self, txid: Txid, block: &types::Block) -> Result<Found, ReadError> {
+        self.ask(self.found_in(txid, block)).await
+    }
+
     async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
         let path = format!("tx/{txid}/raw");
         let body = self.ask(self.get(&path)).await?;
@@ -51,23 +67,8 @@ impl Blocks for Esplora {
         read.transpose().map_err(|_| doubt("no transaction"))
     }
 
-    /// The index does not tell which outputs are a coinbase's.
-    async fn unspent(&self, payee: &Payee) -> Result<Vec<Coin>, ReadError> {
-        let path = format!("address/{}/utxo", payee.address);
-        let found: Option<Vec<Unspent>> = self.ask(self.json(&path)).await?;
-        let found = found.unwrap_or_default().into_iter();
-        let coins = found.filter(|it| it.status.confirmed).map(|it| {
-            if it.value > Amount::MAX_MONEY.to_sat() {
-                return Err(doubt("more bitcoin than there is"));
-            }
-            let height = it.status.block_height;
-            Ok(Coin {
-                outpoint: OutPoint::new(it.txid, it.vout),
-                value: it.value,
-                height: height.ok_or_else(|| doubt("a block without a height"))?,
-            })
-        });
-        coins.collect()
+    async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError> {
+        self.ask(self.unspent_of(payee, whose)).await
     }
 
     async fn waiting(&self, payees: &[Payee], _: Seen) -> Result<Seen, ReadError> {
@@ -85,6 +86,83 @@ impl Blocks for Esplora {
             }
         }
         Ok(seen)
+    }
+}
+
+impl Esplora {
+    async fn unspent_of(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError> {
+        let path = format!("address/{}/utxo", payee.address);
+        let Ok(found) = self.unless_refused::<Vec<Unspent>>(&path).await? else {
+            return match whose {
+                Whose::Own => self.crowded(payee).await,
+                Whose::Others => Err(ReadError::TooLarge),
+            };
+        };
+        let found = found.unwrap_or_default().into_iter();
+        let coins = found.filter(|it| it.status.confirmed).map(|it| {
+            if it.value > Amount::MAX_MONEY.to_sat() {
+                return Err(doubt("more bitcoin than there is"));
+            }
+            let height = it.status.block_height;
+            Ok(Coin {
+                outpoint: OutPoint::new(it.txid, it.vout),
+                value: it.value,
+                height: height.ok_or_else(|| doubt("a block without a height"))?,
+            })
+        });
+        let coins = coins.collect::<Result<Vec<Coin>, ReadError>>()?;
+        self.ripe(coins, whose).await
+    }
+
+    /// Those that can be spent in the next block. The index does not tell which are a coinbase's: the transactions of the
+    /// largest young ones are looked at, of further ones with later calls. Until then those of our own are left out.
+    async fn ripe(&self, mut coins: Vec<Coin>, whose: Whose) -> Result<Vec<Coin>, ReadError> {
+        coins.sort_by_key(|coin| Reverse(coin.value));
+        if self.unknown(coins.iter()).is_empty() {
+            return Ok(coins);
+        }
+        let tip = self.text("blocks/tip/hash").await?.ok_or_else(moved)?;
+        let tip = self.header(&tip).await?.number;
+        let is_old = |coin: &Coin| coin.height.saturating_add(MATURITY) <= tip.saturating_add(1);
+        let young = self.unknown(coins.iter().filter(|coin| !is_old(coin)));
+        let each = stream::iter(young).map(|txid| self.is_coinbase(txid));
+        let looked: HashMap<Txid, bool> = each.buffered(AT_ONCE).try_collect().await?;
+        let mut plain = self.plain();
+        if plain.len() > KNOWN {
+            plain.clear();
+        }
+        let none = looked.iter().filter(|(_, coinbase)| !**coinbase);
+        plain.extend(none.map(|(txid, _)| *txid));
+        coins.retain(|coin| {
+            let txid = &coin.outpoint.txid;
+            let unlooked = whose == Whose::Others && !looked.contains_key(txid);
+            is_old(coin) || plain.contains(txid) || unlooked
+        });
+        Ok(coins)
+    }
+
+    /// The first transactions of these coins that nothing is known of.
+    fn unknown<'a>(&self, coins: impl Iterator<Item = &'a Coin>) -> BTreeSet<Txid> {
+        let plain = self.plain();
+        let txids = coins.map(|coin| coin.outpoint.txid);
+        txids
+            .filter(|txid| !plain.contains(txid))
+            .take(LOOKS)
+            .collect()
+    }
+
+    async fn is_coinbase(&self, txid: Txid) -> Result<(Txid, bool), ReadError> {
+        let indexed: Option<IndexedTransaction> = self.json(&format!("tx/{txid}")).await?;
+        let transaction = RawTransaction::try_from(indexed.ok_or_else(moved)?).map_err(doubt)?;
+        if transaction.txid != txid {
+            return Err(doubt("another transaction"));
+        }
+        let coinbase = transaction.vin.iter().any(|input| input.txid.is_none());
+        Ok((txid, coinbase))
+    }
+
+    fn plain(&self) -> MutexGuard<'_, HashSet<Txid>> {
+        self.plain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,5 @@
 //! What a node shows to those who trade on its chain (Bitcoin Core's RPC: `getblock`, `scantxoutset`,
-//! `gettxspendingprevout`, `getrawmempool`).
+//! `gettxspendingprevout`, `getrawmempool`). Accounts of our own are watched by a wallet in it: `watched`.
 
 use std::{
     cmp::Reverse,
@@ -12,30 +12,29 @@ use bitcoin::{Block, OutPoint, ScriptBuf, Transaction, Txid, consensus::encode::
 use bitcoincore_rpc::{Client, RpcApi, jsonrpc};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{
     coin::Coin,
-    scan_source::{Blocks, Payee, Seen, Waits},
+    scan_source::{Blocks, MATURITY, Payee, Seen, Waits, Whose},
 };
 use crate::{
     ReadError,
     bitcoin::{
         node::Node,
-        question::{Fault, known, known_together, spent},
+        question::{Fault, known, known_together, look_in, spent},
         raw::{RawTransaction, bitcoins},
-        source::block_hash,
+        source::{Found, block_hash},
     },
-    types::B256,
+    types::{self, B256},
 };
 
-/// Blocks on top of a coinbase before its outputs can be spent.
-const MATURITY: u64 = 100;
 /// Outputs of an account that are kept, the largest: transactions spend fewer.
-const MOST_COINS: usize = 1_000;
+pub const MOST_COINS: usize = 1_000;
 /// New waiting transactions that one look reads.
 const MOST_NEW: usize = 2_000;
 /// Bitcoin Core's code for a method that it does not have (RPC_METHOD_NOT_FOUND).
-const NO_METHOD: i32 = -32_601;
+pub const NO_METHOD: i32 = -32_601;
 
 #[async_trait]
 impl Blocks for Node {
@@ -48,6 +47,11 @@ impl Blocks for Node {
         .await
     }
 
+    async fn look_in(&self, txid: Txid, block: &types::Block) -> Result<Found, ReadError> {
+        let block = block.clone();
+        self.ask(move |client| look_in(client, &txid, block)).await
+    }
+
     async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
         self.ask(move |client| {
             let asked = client.call::<String>("getrawtransaction", &[json!(txid), json!(false)]);
@@ -56,16 +60,42 @@ impl Blocks for Node {
         .await
     }
 
-    async fn unspent(&self, payee: &Payee) -> Result<Vec<Coin>, ReadError> {
-        let _turn = self.scans.lock().await;
-        let script = payee.script.clone();
-        self.ask(move |client| unspent(client, script)).await
+    async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError> {
+        if whose == Whose::Own
+            && let Some(coins) = self.watched(payee).await?
+        {
+            return Ok(coins);
+        }
+        if let Some(index) = &self.index {
+            let coins = index.unspent(payee, whose).await?;
+            return match whose {
+                Whose::Own => self.held(payee, coins).await,
+                Whose::Others => Ok(coins),
+            };
+        }
+        self.searched(payee).await
     }
 
     async fn waiting(&self, payees: &[Payee], seen: Seen) -> Result<Seen, ReadError> {
         let scripts: Vec<_> = payees.iter().map(|payee| payee.script.clone()).collect();
         self.ask(move |client| waiting(client, &scripts, seen))
             .await
+    }
+}
+
+impl Node {
+    /// The account's outputs, searched among all that are unspent: one account at a time, where that is allowed.
+    async fn searched(&self, payee: &Payee) -> Result<Vec<Coin>, ReadError> {
+        if !self.access.scans {
+            let why = "the node shows outputs of watched accounts only, and there is no index";
+            return Err(ReadError::Unavailable(why.into()));
+        }
+        let late = |_| ReadError::Unavailable("other accounts are searched for".into());
+        let _turn = timeout(self.patience(), self.scans.lock())
+            .await
+            .map_err(late)?;
+        let script = payee.script.clone();
+        self.ask(move |client| unspent(client, script)).await
     }
 }
 
@@ -78,11 +108,11 @@ fn read(text: &str) -> Result<Transaction, Fault> {
 struct Scanned {
     success: bool,
     height: u64,
-    unspents: Vec<Found>,
+    unspents: Vec<Output>,
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct Output {
     txid: Txid,
     vout: u32,
     #[serde(rename = "scriptPubKey")]
@@ -101,7 +131,7 @@ fn unspent(client: &Client, script: ScriptBuf) -> Result<Vec<Coin>, Fault> {
     if !scanned.success || scanned.unspents.iter().any(|it| it.script != script) {
         return Err(Fault::Doubtful("not the outputs of the account"));
     }
-    let ripe = |it: &Found| {
+    let ripe = |it: &Output| {
         !it.coinbase || it.height.saturating_add(MATURITY) <= scanned.height.saturating_add(1)
     };
     let found = scanned.unspents.iter().filter(|it| ripe(it));

@@ -9,9 +9,15 @@ use bitcoin::{Block, ScriptBuf, Transaction, Txid};
 use super::coin::Coin;
 use crate::{
     ReadError,
-    bitcoin::{raw::RawTransaction, source::Source},
-    types::B256,
+    bitcoin::{
+        raw::RawTransaction,
+        source::{Found, Source},
+    },
+    types::{self, B256},
 };
+
+/// Blocks on top of a coinbase before its outputs can be spent.
+pub const MATURITY: u64 = 100;
 
 /// An account as providers are asked about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +26,16 @@ pub struct Payee {
     pub script: ScriptBuf,
 }
 
-/// A waiting transaction, with the scripts of what it spends as [`Found::spent`](crate::bitcoin::source::Found::spent)
+/// Whose an account is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Ours: the larger ones of its outputs are shown, however many there are.
+    Own,
+    /// Anybody's: `TooLarge` where it has more outputs than the provider lists.
+    Others,
+}
+
+/// A waiting transaction, with the scripts of what it spends as [`Found::spent`]
 /// has them.
 #[derive(Clone, Debug)]
 pub struct Waits {
@@ -36,10 +51,13 @@ pub type Seen = HashMap<Txid, Option<Arc<Waits>>>;
 pub trait Blocks: Source {
     /// A block with all of its transactions, by its hash.
     async fn whole(&self, hash: &B256) -> Result<Block, ReadError>;
+    /// The transaction, in a block that has it. An error where it does not, or the provider cannot tell. Unlike
+    /// [`Source::look`], nothing is read of the chain: whoever asks looks whether it still has the block.
+    async fn look_in(&self, txid: Txid, block: &types::Block) -> Result<Found, ReadError>;
     /// A transaction, wherever it is; `None` where the provider does not know it.
     async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError>;
     /// The account's outputs in blocks that can be spent in the next one, and that no waiting transaction spends.
-    async fn unspent(&self, payee: &Payee) -> Result<Vec<Coin>, ReadError>;
+    async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError>;
     /// The waiting transactions that pay one of `payees`, and what else was looked at. `seen` is the last answer: a
     /// provider that names them all is asked for new ones only, and for a part of those where they are many.
     async fn waiting(&self, payees: &[Payee], seen: Seen) -> Result<Seen, ReadError>;

@@ -14,7 +14,7 @@ use super::{
     choice::{self, Choice},
     coin::{self, Coin},
     signature,
-    version::Rates,
+    version::{Before, Rates, Rise},
 };
 use crate::{
     Chain, CodecError, ReadError,
@@ -26,7 +26,7 @@ use crate::{
     types::{Address, Amount, Bytes, Transaction as Found},
 };
 
-/// The most transactions of an attempt.
+/// The most transactions of an attempt that pay, and as many that cancel.
 const MOST: usize = 64;
 
 /// An account on one chain.
@@ -80,25 +80,29 @@ impl Submitter for Payer {
             return Ok(None);
         };
         let cancels = cancel || newest.cancels;
-        if own.signed.len() >= MOST && cancels == newest.cancels {
+        let alike = own.signed.iter().filter(|one| one.cancels == cancels);
+        if alike.count() >= MOST {
             return Ok(None);
         }
         let before = own.paid(newest)?;
         let rates = match self.rates().await {
-            Err(SubmitError::Dear) if !cancel => return Ok(None),
-            // What cancels is needed at any price that the operator allows.
+            Err(SubmitError::Dear) if !cancels => return Ok(None),
+            // Nothing that the operator allows lands now: what cancels is as cheap as it may be, and raised later.
             Err(SubmitError::Dear) => Rates {
-                now: self.most,
+                now: 0,
                 most: self.most,
             },
             rates => rates?,
         };
-        // A block takes minutes: one that pays what is asked now is left alone.
-        let is_stuck = before.fee < before.size.saturating_mul(rates.now);
-        if cancels == newest.cancels && !is_stuck {
+        let rise = match cancels == newest.cancels {
+            true => Rise::Quarter,
+            false => Rise::Least,
+        };
+        if rise == Rise::Quarter && !self.is_stuck(newest, (before, rates)).await? {
             return Ok(None);
         }
-        let Some(made) = own.plan(cancels, &self.script).replacing(before, rates) else {
+        let plan = own.plan(cancels, &self.script);
+        let Some(made) = plan.replacing(before, rates, rise) else {
             return Ok(None);
         };
         let signed = self.sign(made, &own.coins).await?;
@@ -217,6 +221,20 @@ impl Payer {
                 most: self.most,
             }),
         }
+    }
+
+    /// Whether a signed transaction does not land as it is: it pays less than what is asked now, or nodes have something
+    /// else that pays more than it. A block takes minutes: any other is left alone.
+    async fn is_stuck(
+        &self,
+        newest: &Version,
+        (paid, rates): (Before, Rates),
+    ) -> Result<bool, ReadError> {
+        if paid.fee < paid.size.saturating_mul(rates.now) {
+            return Ok(true);
+        }
+        let said = self.failover.broadcast(&newest.raw).await?;
+        Ok(said == Broadcast::Underpriced)
     }
 
     async fn sign(&self, made: Transaction, coins: &[Coin]) -> Result<Transaction, SubmitError> {

@@ -1,13 +1,16 @@
 //! What accounts hold, by one provider's word.
 
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use async_trait::async_trait;
 use bitcoin::consensus::serialize;
 
 use super::{
     coin,
-    scan_source::{Blocks, Payee},
+    scan_source::{Blocks, Payee, Whose},
 };
 use crate::{
     ChainSpec, ReadError, SpecError,
@@ -23,12 +26,26 @@ use crate::{
 pub struct Unspents<S> {
     network: &'static Network,
     source: Arc<S>,
+    /// Accounts of our own.
+    own: Mutex<HashSet<Address>>,
 }
 
 impl<S> Unspents<S> {
     pub fn new(spec: &ChainSpec, source: Arc<S>) -> Result<Self, SpecError> {
         let network = Network::of(&spec.additional)?;
-        Ok(Self { network, source })
+        Ok(Self {
+            network,
+            source,
+            own: Mutex::default(),
+        })
+    }
+
+    fn whose(&self, owner: &Address) -> Whose {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        match own.contains(owner) {
+            true => Whose::Own,
+            false => Whose::Others,
+        }
     }
 }
 
@@ -36,13 +53,18 @@ impl<S> Unspents<S> {
 impl<S: Blocks> Outputs for Unspents<S> {
     async fn unspent(&self, owner: &Address) -> Result<Vec<Unspent>, ReadError> {
         let payee = payee(self.network, owner)?;
-        let coins = self.source.unspent(&payee).await?;
+        let coins = self.source.unspent(&payee, self.whose(owner)).await?;
         let unspent = coins.into_iter().map(|coin| Unspent {
             output: coin::output(&coin.outpoint),
             amount: Amount::from(coin.value),
             height: coin.height,
         });
         Ok(unspent.collect())
+    }
+
+    fn watch(&self, owner: &Address) {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.insert(owner.clone());
     }
 
     async fn spenders(&self, outputs: &[Bytes]) -> Result<Vec<SpentBy>, ReadError> {

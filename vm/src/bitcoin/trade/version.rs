@@ -1,5 +1,9 @@
 //! The transactions of an attempt before they are signed: the first one, dearer ones, and those that cancel. All of them
 //! spend the same outputs, so that at most one of them lands, and a replacement obeys BIP 125. Pure.
+//!
+//! They are of version 3 (BIP 431): whoever is paid can hang one transaction of at most 1,000 virtual bytes on them while
+//! they wait. Behind a large one that pays little nobody could replace them. What they spend is in blocks, which that
+//! version asks for, too.
 
 use bitcoin::{
     Amount, Script, Sequence, Transaction, TxIn, TxOut, Witness, absolute::LockTime,
@@ -11,6 +15,10 @@ use super::{body, coin, coin::Coin};
 /// What a replacement pays besides the fee of what it replaces, in satoshis per virtual byte: the most that nodes ask
 /// by default (`incrementalRelayFee`).
 const INCREMENT: u64 = 1;
+/// Version 3: nodes keep what hangs on such a transaction small (Bitcoin Core from 28.0).
+const RESTRICTED: Version = Version(3);
+/// The most virtual bytes of such a transaction.
+pub const LARGEST: u64 = 10_000;
 /// The longest witness of a P2WPKH input: a signature with its hash type, and a public key.
 const WITNESS: [usize; 2] = [72, 33];
 
@@ -41,21 +49,38 @@ pub struct Rates {
     pub most: u64,
 }
 
+/// By how much a replacement is dearer than what it replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rise {
+    /// By the least that nodes ask for.
+    Least,
+    /// By a quarter, as far as the limit allows: what hangs on the other may have to be paid for, too, and few
+    /// replacements reach the limit.
+    Quarter,
+}
+
 impl Plan<'_> {
     /// The transaction at a rate; `None` where the coins do not pay for it.
     pub fn first(&self, rate: u64) -> Option<Transaction> {
         self.paying(|size| size.saturating_mul(rate))
     }
 
-    /// The transaction that replaces `before`; `None` where its rate would be above the limit, or the coins do not pay
-    /// for it.
-    pub fn replacing(&self, before: Before, rates: Rates) -> Option<Transaction> {
+    /// The transaction that replaces `before`, at the rate of now at least; `None` where its rate would be above the
+    /// limit, or the coins do not pay for it.
+    pub fn replacing(&self, before: Before, rates: Rates, rise: Rise) -> Option<Transaction> {
         let fee = |size: u64| {
             let now = size.saturating_mul(rates.now);
             // More by what relaying it costs, and dearer by the byte.
             let more = before.fee.saturating_add(size.saturating_mul(INCREMENT));
             let dearer = before.fee.saturating_mul(size) / before.size.max(1) + 1;
-            now.max(more).max(dearer)
+            let least = now.max(more).max(dearer);
+            match rise {
+                Rise::Least => least,
+                Rise::Quarter => {
+                    let risen = before.fee.saturating_add(before.fee / 4);
+                    least.max(risen.min(size.saturating_mul(rates.most)))
+                }
+            }
         };
         let made = self.paying(fee)?;
         let most = size(&made).saturating_mul(rates.most);
@@ -97,7 +122,7 @@ impl Plan<'_> {
         });
         let paid = self.outputs.iter().cloned();
         Transaction {
-            version: Version::TWO,
+            version: RESTRICTED,
             lock_time: LockTime::ZERO,
             input: inputs.collect(),
             output: paid.chain(change).collect(),

@@ -25,8 +25,8 @@ use crate::{
     types::{Address, Amount},
 };
 
-/// Virtual bytes that a transaction may have by default: some 140 inputs. Nodes pass on no more than 100,000.
-const MOST_WORK: u64 = 10_000;
+/// Virtual bytes that a transaction may have: some 140 inputs.
+const MOST_WORK: u64 = version::LARGEST;
 /// Satoshis that a virtual byte may cost by default.
 const MOST_RATE: u128 = 500;
 
@@ -47,7 +47,10 @@ pub fn limits(listed: &Map<String, Value>) -> Result<Limits, SpecError> {
             _ => return Err(SpecError(format!("limits.{key}: unknown"))),
         }
     }
-    Ok(limits)
+    match limits.work > MOST_WORK {
+        true => Err(SpecError(format!("limits.vbytes: above {MOST_WORK}"))),
+        false => Ok(limits),
+    }
 }
 
 /// See [`crate::Family::providers`].
@@ -79,9 +82,18 @@ pub fn providers(
             accounts: wallet,
             approvals: None,
             contracts: None,
-            funding: Some(Arc::new(Purse { failover, network })),
+            funding: Some(Arc::new(Purse {
+                failover,
+                network,
+                most: most_rate(&limits),
+            })),
         }
     }))
+}
+
+/// Satoshis that a virtual byte may cost.
+fn most_rate(limits: &Limits) -> u64 {
+    u64::try_from(limits.rate).unwrap_or(u64::MAX)
 }
 
 /// Virtual bytes of a transaction with one or two inputs, the order's id and change.
@@ -196,6 +208,7 @@ impl OpenAccount for Wallet {
         }
         let public = public(&key.public_key())?;
         let address = account(self.network, &key.public_key())?;
+        self.failover.watch(&address);
         let payer = Arc::new(Payer {
             chain: chain.clone(),
             failover: self.failover.clone(),
@@ -232,7 +245,7 @@ impl Wallet {
             outputs,
             change: &script,
         };
-        let limit = u64::try_from(self.limits.rate).unwrap_or(u64::MAX);
+        let limit = most_rate(&self.limits);
         let rates = Rates {
             now: u64::try_from(rate.expected()).unwrap_or(limit),
             most: limit,

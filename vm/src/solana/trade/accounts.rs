@@ -18,7 +18,7 @@ use super::{
         raw::RawAccount,
     },
     body::key,
-    mint::{Mint, held},
+    mint::held,
     node::Node,
 };
 use crate::{
@@ -63,7 +63,7 @@ impl Accounts for Node {
         let [mint, old, new] = &found[..] else {
             return Err(ReadError::Doubtful("an account is missing".into()));
         };
-        let mint = mint.as_ref().and_then(|it| Mint::read(&currency, it));
+        let mint = mint.as_ref().and_then(|it| self.heard(&currency, it));
         let Some(mint) = mint else {
             return Ok(Amount::ZERO);
         };
@@ -87,7 +87,7 @@ impl Accounts for Node {
         let [Some(account), beside] = &found[..] else {
             return Ok(None);
         };
-        let Some(mint) = Mint::read(&currency, account) else {
+        let Some(mint) = self.heard(&currency, account) else {
             return Ok(None);
         };
         let said = own(&currency, account).or_else(|| named(&currency, beside.as_ref()?));

@@ -21,8 +21,26 @@ struct Stated<T> {
 impl Questions {
     /// Accounts of one moment; as many answers in the same order.
     pub async fn accounts(&self, keys: &[Pubkey]) -> Result<Vec<Option<RawAccount>>, ReadError> {
-        let texts: Vec<_> = keys.iter().map(Pubkey::to_string).collect();
         let what = json!({"commitment": "finalized", "encoding": "base64"});
+        self.accounts_with(keys, what).await
+    }
+
+    /// The programs that accounts belong to, of one moment, in the same order. Anybody's account may have megabytes of
+    /// data, which are not asked for.
+    pub async fn owners(&self, keys: &[Pubkey]) -> Result<Vec<Option<Pubkey>>, ReadError> {
+        let none = json!({"offset": 0, "length": 0});
+        let what = json!({"commitment": "finalized", "encoding": "base64", "dataSlice": none});
+        let found = self.accounts_with(keys, what).await?;
+        let owners = found.into_iter();
+        Ok(owners.map(|it| it.map(|it| it.owner.0)).collect())
+    }
+
+    async fn accounts_with(
+        &self,
+        keys: &[Pubkey],
+        what: Value,
+    ) -> Result<Vec<Option<RawAccount>>, ReadError> {
+        let texts: Vec<_> = keys.iter().map(Pubkey::to_string).collect();
         let asked = self.ask(RpcRequest::GetMultipleAccounts, json!([texts, what]));
         let stated: Stated<Vec<Option<RawAccount>>> = asked.await.map_err(failed)?;
         match stated.value.len() == keys.len() {
@@ -42,12 +60,6 @@ impl Questions {
         asked.await.map_err(failed)
     }
 
-    /// The present epoch.
-    pub async fn epoch(&self) -> Result<u64, ReadError> {
-        let epoch = self.client.get_epoch_info().await.map_err(failed)?;
-        Ok(epoch.epoch)
-    }
-
     /// The slot of the oldest block that the node keeps.
     pub async fn first_kept(&self) -> Result<u64, ReadError> {
         let asked = self.client.get_first_available_block();
@@ -61,8 +73,8 @@ impl Questions {
         Ok(bids.iter().map(|bid| bid.prioritization_fee).collect())
     }
 
-    /// Where the node has a transaction; `None` where it knows none, and the slot that its answer is of.
-    pub async fn status(&self, id: &str) -> Result<Option<RawStatus>, ReadError> {
+    /// Where the node has a transaction; `None` where it knows none. With the slot that the answer is of.
+    pub async fn status(&self, id: &str) -> Result<(Option<RawStatus>, u64), ReadError> {
         let what = json!({"searchTransactionHistory": true});
         let asked = self.ask(RpcRequest::GetSignatureStatuses, json!([[id], what]));
         let stated: Stated<Vec<Option<RawStatus>>> = asked.await.map_err(failed)?;
@@ -72,7 +84,7 @@ impl Questions {
                 let above = |status: &RawStatus| status.slot > stated.context.slot;
                 match status.as_ref().is_some_and(above) {
                     true => Err(ReadError::Doubtful("a block above the head".into())),
-                    false => Ok(status),
+                    false => Ok((status, stated.context.slot)),
                 }
             }
             _ => Err(ReadError::Doubtful("not one status".into())),

@@ -103,6 +103,14 @@ impl Own {
         number.map_or(0, u64::from_be_bytes)
     }
 
+    /// Lamports that the attempt takes for accounts.
+    pub fn rent(&self, attempt: &Attempt) -> Result<Amount, CodecError> {
+        let lamports = attempt.spends.first().map(|(_, amount)| *amount);
+        let fee = self.signed.last().map_or(0, |one| one.fee);
+        let others = Amount::from(self.payments.native()?).saturating_add(Amount::from(fee));
+        Ok(lamports.unwrap_or_default().saturating_sub(others))
+    }
+
     /// The attempt, which takes at most `spends`, the native currency first.
     pub fn attempt(&self, spends: Vec<(Address, Amount)>) -> Result<Attempt, CodecError> {
         let written = borsh::to_vec(self).map_err(|error| CodecError(error.to_string()))?;

@@ -68,6 +68,12 @@ pub struct Account {
     pub writable: bool,
 }
 
+impl Account {
+    pub const fn key(&self) -> Pubkey {
+        Pubkey::new_from_array(self.key)
+    }
+}
+
 impl Content {
     /// What a draft of this family does.
     pub fn of(draft: &Draft) -> Result<Self, CodecError> {

@@ -17,6 +17,7 @@ use super::{
         programs::{TOKEN, TOKEN_2022},
         raw::RawAccount,
     },
+    memory::{self, ProviderId},
     mint::Mint,
 };
 
@@ -31,6 +32,19 @@ pub fn raw(owner: &Pubkey, data: &[u8]) -> RawAccount {
     let account =
         json!({"owner": owner.to_string(), "data": [BASE64_STANDARD.encode(data), "base64"]});
     serde_json::from_value(account).unwrap()
+}
+
+/// A mint that all providers of a chain have said.
+pub fn remember(key: &Pubkey, account: &RawAccount) -> Mint {
+    let mint = Mint::read(key, account).unwrap();
+    memory::believe("fixture", 1);
+    let provider = ProviderId {
+        chain: "fixture".into(),
+        position: 1,
+        name: "host".into(),
+    };
+    memory::heard(&provider, &mint);
+    mint
 }
 
 fn base(decimals: u8) -> MintState {

@@ -1,8 +1,5 @@
-//! What a mint is: its token program, its decimals, the fees of its transfers. Pure but for the memory of mints.
+//! What a mint is: its token program, its decimals, the fees of its transfers. Pure.
 
-use std::sync::LazyLock;
-
-use moka::sync::Cache;
 use solana_pubkey::Pubkey;
 use spl_token_2022_interface::{
     extension::{
@@ -21,12 +18,6 @@ use super::super::{
 /// Bytes of an account of the older token program, and of a mint of it.
 const ACCOUNT: usize = 165;
 const MINT: usize = 82;
-/// Mints that are remembered.
-const REMEMBERED: u64 = 10_000;
-
-/// Never wrong for what cannot change: the token program and the decimals.
-static MEMORY: LazyLock<Cache<Pubkey, Mint>> = LazyLock::new(|| Cache::new(REMEMBERED));
-
 /// A mint, as its account has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mint {
@@ -38,7 +29,7 @@ pub struct Mint {
     pub account_bytes: usize,
     /// What its transfers cost: until the newer one's epoch, and from then on.
     pub fees: Option<[TransferFee; 2]>,
-    /// Why its tokens cannot be sent by a transfer alone.
+    /// Why its tokens can be sent by no transfer alone.
     pub bar: Option<&'static str>,
 }
 
@@ -62,7 +53,7 @@ impl Mint {
             },
         };
         let fees = state.get_extension::<TransferFeeConfig>().ok();
-        let mint = Self {
+        Some(Self {
             key: *key,
             program,
             decimals: state.base.decimals,
@@ -72,34 +63,24 @@ impl Mint {
                 true => Some("it has extensions that are not known"),
                 false => bar(&state),
             },
-        };
-        MEMORY.insert(*key, mint.clone());
-        Some(mint)
+        })
     }
 
-    /// A mint that was read before, by any provider's word. What rests on it fails on the chain where it is wrong, and
-    /// moves nothing.
-    pub fn known(key: &Pubkey) -> Option<Self> {
-        MEMORY.get(key)
-    }
-
-    /// What has to be sent so that at least `amount` arrives, in this epoch and in the next one; in any epoch where
-    /// none is given. `None` where it has more than 64 bits.
-    pub fn gross(&self, amount: u64, epoch: Option<u64>) -> Option<u64> {
-        let Some([older, newer]) = &self.fees else {
+    /// What has to be sent so that at least `amount` arrives, in any epoch. `None` where it has more than 64 bits.
+    pub fn gross(&self, amount: u64) -> Option<u64> {
+        let Some(fees) = &self.fees else {
             return Some(amount);
         };
-        let since = u64::from(newer.epoch);
-        let now = match epoch {
-            Some(epoch) if epoch >= since => newer,
-            _ => older,
-        };
-        let next = match epoch {
-            Some(epoch) if epoch.saturating_add(1) < since => older,
-            _ => newer,
-        };
-        let [now, next] = [now, next].map(|fee| fee.calculate_pre_fee_amount(amount));
-        Some(now?.max(next?))
+        let [older, newer] = fees.map(|fee| fee.calculate_pre_fee_amount(amount));
+        Some(older?.max(newer?))
+    }
+
+    /// Why nobody is paid in its tokens. What a transfer costs is not in the price of an order, and an issuer may take
+    /// nearly all of a transfer: so none is made whose fee, now or later, is not nothing.
+    pub fn unpaid(&self) -> Option<&'static str> {
+        let mut fees = self.fees.iter().flatten();
+        let costs = fees.any(|fee| u16::from(fee.transfer_fee_basis_points) > 0);
+        self.bar.or(costs.then_some("its transfers cost a fee"))
     }
 }
 

@@ -3,9 +3,9 @@
 //! - One node: `node`, with what it is asked in `asked`; `scan`, `inspect`, `accounts`, `writer`, `simulate` and
 //!   `lookup` are what it does. [`open`] opens it.
 //! - All nodes of a chain: `wallet`. The limits that the operator sets: `limits`.
-//! - Landing: `submit` asks the chain; `attempt` (what the store keeps) and `pay` (payments as instructions) are pure.
+//! - Landing: `submit` asks the chain, `history` whether a payment never landed; `attempt` (what the store keeps) and `pay` (payments as instructions) are pure.
 //! - What is signed: `body`, `steps`, `message` and `size`, pure; `own` tells a user's payment by its transaction. `mint`
-//!   says what a currency is. `swap` has the aggregators.
+//!   says what a currency is, and `memory` keeps what providers said of it. `swap` has the aggregators.
 
 mod accounts;
 mod asked;
@@ -13,9 +13,11 @@ mod attempt;
 mod body;
 #[cfg(test)]
 mod fixtures;
+mod history;
 mod inspect;
 mod limits;
 mod lookup;
+mod memory;
 mod message;
 mod mint;
 mod node;

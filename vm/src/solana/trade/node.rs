@@ -4,6 +4,7 @@ use std::{any::Any, sync::Arc, time::Duration};
 
 use moka::sync::Cache;
 use solana_pubkey::Pubkey;
+use tokio::sync::Semaphore;
 
 use super::{
     super::{
@@ -13,6 +14,7 @@ use super::{
         question::{Slot, Standing},
         raw::RawAccount,
     },
+    memory::{self, ProviderId},
     mint::Mint,
 };
 use crate::{
@@ -30,7 +32,12 @@ const SIZES: u64 = 64;
 pub struct Node {
     pub spec: Arc<ChainSpec>,
     pub rules: Rules,
+    /// For whatever is small.
     pub link: Link,
+    /// For whole blocks, one at a time.
+    pub blocks: Link,
+    pub one_block: Semaphore,
+    id: ProviderId,
     /// Lamports by the bytes of an account.
     rents: Cache<usize, u64>,
 }
@@ -47,7 +54,14 @@ impl Node {
     pub fn new(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Self, SpecError> {
         Ok(Self {
             rules: Rules::new(spec)?,
-            link: Link::new(spec, endpoint, Room::BLOCKS)?,
+            link: Link::new(spec, endpoint, Room::ONE)?,
+            blocks: Link::new(spec, endpoint, Room::BLOCKS)?,
+            one_block: Semaphore::new(1),
+            id: ProviderId {
+                chain: spec.id.as_str().into(),
+                position: endpoint.position,
+                name: endpoint.name().into(),
+            },
             spec: spec.clone(),
             rents: Cache::builder()
                 .max_capacity(SIZES)
@@ -70,13 +84,14 @@ impl Node {
         let asked = self.link.questions.accounts(&keys);
         let found = self.link.read(Box::pin(asked)).await?;
         let account = found.first().and_then(Option::as_ref);
-        Ok(account.and_then(|account| Mint::read(key, account)))
+        Ok(account.and_then(|account| self.heard(key, account)))
     }
 
-    /// The present epoch.
-    pub async fn epoch(&self) -> Result<u64, ReadError> {
-        let asked = self.link.questions.epoch();
-        self.link.read(Box::pin(asked)).await
+    /// The mint of an account, which is remembered as this node's word.
+    pub fn heard(&self, key: &Pubkey, account: &RawAccount) -> Option<Mint> {
+        let mint = Mint::read(key, account)?;
+        memory::heard(&self.id, &mint);
+        Some(mint)
     }
 
     /// The number of blocks below a finalized one.
@@ -90,17 +105,6 @@ impl Node {
         found
             .height
             .ok_or_else(|| unknown("a block without a height"))
-    }
-
-    /// Whether this node has a transaction in no block above a slot. An error where it does not keep those blocks.
-    pub async fn is_unseen(&self, id: &str, slot: u64) -> Result<bool, ReadError> {
-        let questions = &self.link.questions;
-        let asked = async { futures::try_join!(questions.status(id), questions.first_kept()) };
-        let (status, first) = self.link.read(Box::pin(asked)).await?;
-        match first > slot {
-            true => Err(unknown("older than the blocks that this node keeps")),
-            false => Ok(status.is_none()),
-        }
     }
 
     /// The finalized block at a slot with its time; `None` where the node shows none.
@@ -121,25 +125,31 @@ impl Node {
 
     /// Which of these are accounts of the token programs: what is paid to one is nobody's.
     pub async fn are_tokens(&self, keys: &[Pubkey]) -> Result<Vec<bool>, ReadError> {
-        let asked = self.link.questions.accounts(keys);
-        let found = self.link.read(Box::pin(asked)).await?;
-        let of_tokens =
-            |it: &Option<RawAccount>| it.as_ref().is_some_and(|it| TOKENS.contains(&it.owner.0));
-        Ok(found.iter().map(of_tokens).collect())
+        let asked = self.link.questions.owners(keys);
+        let owners = self.link.read(Box::pin(asked)).await?;
+        let of_tokens = |owner: &Option<Pubkey>| owner.is_some_and(|it| TOKENS.contains(&it));
+        Ok(owners.iter().map(of_tokens).collect())
     }
 
-    /// The lamports for those of the accounts that are not there.
-    pub async fn missing_rent(&self, made: &[Made]) -> Result<u64, ReadError> {
+    /// Which of the accounts are there.
+    pub async fn there(&self, made: &[Made]) -> Result<Vec<Pubkey>, ReadError> {
+        if made.is_empty() {
+            return Ok(Vec::new());
+        }
         let keys: Vec<_> = made.iter().map(|made| made.key).collect();
-        let asked = self.link.questions.accounts(&keys);
-        let found = self.link.read(Box::pin(asked)).await?;
+        let asked = self.link.questions.owners(&keys);
+        let owners = self.link.read(Box::pin(asked)).await?;
+        let there = keys.iter().copied().zip(owners);
+        // Lamports that somebody sent to its address make no account of it.
+        let there = there.filter(|(_, owner)| owner.is_some_and(|owner| owner != SYSTEM));
+        Ok(there.map(|(key, _)| key).collect())
+    }
+
+    /// The lamports that these accounts have to have.
+    pub async fn rents(&self, made: &[Made]) -> Result<u64, ReadError> {
         let mut sum = 0_u64;
-        for (made, found) in made.iter().zip(&found) {
-            // Lamports that somebody sent to its address make no account of it.
-            let is_there = found.as_ref().is_some_and(|it| it.owner.0 != SYSTEM);
-            if !is_there {
-                sum = sum.saturating_add(self.rent(made.bytes).await?);
-            }
+        for made in made {
+            sum = sum.saturating_add(self.rent(made.bytes).await?);
         }
         Ok(sum)
     }
@@ -154,7 +164,8 @@ impl Node {
         Ok(rent)
     }
 
-    async fn standing(&self, slot: u64) -> Result<Option<Standing>, ReadError> {
+    /// The block at a slot; `None` where the node shows none.
+    pub async fn standing(&self, slot: u64) -> Result<Option<Standing>, ReadError> {
         let asked = self.link.questions.block(slot);
         match self.link.read(Box::pin(asked)).await? {
             Slot::Block(standing) => Ok(Some(standing)),
@@ -163,6 +174,6 @@ impl Node {
     }
 }
 
-fn unknown(what: &str) -> ReadError {
+pub fn unknown(what: &str) -> ReadError {
     ReadError::Unavailable(what.into())
 }

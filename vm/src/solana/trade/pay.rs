@@ -1,7 +1,7 @@
 //! Payments: what the solver sends, and what users send straight to a recipient. Pure.
 //!
 //! A body has only what is paid. The instructions are made of it once it is known what the chain says of the currencies
-//! ([`Facts`]): the token program, the decimals, the fee that a transfer costs. First come the accounts that must exist,
+//! ([`Facts`]): the token program, the decimals, whether transfers cost a fee. First come the accounts that must exist,
 //! then the memo, then the transfers: an account that wants a memo wants it right before the transfer.
 
 use alloy::hex;
@@ -13,6 +13,7 @@ use spl_token_2022_interface::instruction as token;
 use super::{
     super::programs::{ASSOCIATED, MEMO, SYSTEM, TOKENS, associated},
     body::{Content, Payments, Transfer, key, small},
+    memory,
     mint::Mint,
     node::Made,
 };
@@ -29,8 +30,8 @@ pub const CREATE_IDEMPOTENT: u8 = 1;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     pub mints: Vec<Mint>,
-    /// The present epoch; `None` where it does not count, or is not known.
-    pub epoch: Option<u64>,
+    /// Token accounts that are there: they are not made. What an account that has gone since costs is in no price.
+    pub there: Vec<Pubkey>,
 }
 
 /// A transfer of tokens with what its mint is.
@@ -39,8 +40,7 @@ struct Sent<'a> {
     to: Pubkey,
     /// The recipient's associated account.
     account: Pubkey,
-    /// What is sent, so that enough arrives.
-    gross: u64,
+    amount: u64,
 }
 
 impl Facts {
@@ -48,18 +48,24 @@ impl Facts {
     pub fn known(payments: &Payments) -> Self {
         let mints = payments.mints().into_iter();
         Self {
-            mints: mints.filter_map(|mint| Mint::known(&mint)).collect(),
-            epoch: None,
+            mints: mints.filter_map(|mint| memory::known(&mint)).collect(),
+            there: Vec::new(),
         }
     }
 
     fn mint(&self, key: &Pubkey) -> Result<&Mint, CodecError> {
         let found = self.mints.iter().find(|mint| mint.key == *key);
         let found = found.ok_or_else(|| CodecError(format!("no mint is known at {key}")))?;
-        match found.bar {
-            Some(bar) => Err(CodecError(format!("tokens of {key} cannot be sent: {bar}"))),
+        match found.unpaid() {
+            Some(why) => Err(CodecError(format!("tokens of {key} are not sent: {why}"))),
             None => Ok(found),
         }
+    }
+
+    /// Why one of the currencies is not paid in, whatever else is true of the payments.
+    pub fn unpaid(&self) -> Option<String> {
+        let mut mints = self.mints.iter();
+        mints.find_map(|mint| Some(format!("tokens of {}: {}", mint.key, mint.unpaid()?)))
     }
 }
 
@@ -81,21 +87,21 @@ impl Payments {
         sum.ok_or_else(|| CodecError("more than there can be".into()))
     }
 
-    /// What is taken of each token: more than what arrives, where its transfers cost.
+    /// What is taken of each token.
     pub fn tokens(&self, facts: &Facts) -> Result<Vec<(Pubkey, Amount)>, CodecError> {
         let mut sums: Vec<(Pubkey, Amount)> = Vec::new();
         for one in self.transfers.iter().filter(|one| !one.is_native()) {
             let sent = one.sent(facts)?;
-            let gross = Amount::from(sent.gross);
+            let amount = Amount::from(sent.amount);
             match sums.iter_mut().find(|(mint, _)| *mint == sent.mint.key) {
-                Some((_, sum)) => *sum = sum.saturating_add(gross),
-                None => sums.push((sent.mint.key, gross)),
+                Some((_, sum)) => *sum = sum.saturating_add(amount),
+                None => sums.push((sent.mint.key, amount)),
             }
         }
         Ok(sums)
     }
 
-    /// The accounts that are made where they are not there, each once.
+    /// The accounts that have to be there, each once.
     pub fn made(&self, facts: &Facts) -> Result<Vec<Made>, CodecError> {
         let mut made: Vec<Made> = Vec::new();
         for one in self.transfers.iter().filter(|one| !one.is_native()) {
@@ -125,7 +131,7 @@ impl Payments {
                 continue;
             }
             let sent = one.sent(facts)?;
-            if !made.contains(&sent.account) {
+            if !made.contains(&sent.account) && !facts.there.contains(&sent.account) {
                 made.push(sent.account);
                 list.push(create(payer, &sent.to, sent.mint, &sent.account));
             }
@@ -175,14 +181,11 @@ impl Transfer {
         let to = Pubkey::new_from_array(self.to);
         let account = associated(&to, &mint.key, &mint.program);
         let account = account.ok_or_else(|| CodecError(format!("{to} can have no tokens")))?;
-        let gross = mint.gross(self.amount, facts.epoch);
-        let gross =
-            gross.ok_or_else(|| CodecError("more than there can be with its fee".into()))?;
         Ok(Sent {
             mint,
             to,
             account,
-            gross,
+            amount: self.amount,
         })
     }
 }
@@ -204,7 +207,7 @@ impl Sent<'_> {
             &self.account,
             payer,
             &[],
-            self.gross,
+            self.amount,
             *decimals,
         );
         made.map_err(|error| CodecError(error.to_string()))

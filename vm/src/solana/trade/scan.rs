@@ -5,7 +5,7 @@
 //!
 //! The node's index of transactions by account is much cheaper than whole blocks, which a busy chain makes megabytes of
 //! each second. It has no bare transfers of tokens into the vault's accounts, which name no order. An entry with
-//! `depositScan: blocks` in its `additionalData` reads blocks instead; [`Scanner::omitted`] always does.
+//! `depositScan: blocks` in its `additionalData` reads blocks instead, and again for [`Scanner::omitted`].
 
 mod asked;
 mod walk;
@@ -17,6 +17,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
+use solana_pubkey::Pubkey;
 
 use self::asked::PAGE;
 use super::{
@@ -26,7 +27,7 @@ use super::{
         executed::Executed,
         question::{Slot, Standing, failed},
     },
-    node::Node,
+    node::{Node, unknown},
 };
 use crate::{
     ChainSpec, ReadError, SpecError,
@@ -81,12 +82,7 @@ impl Scanner for Node {
         if head < *heights.end() {
             return Err(unknown("behind the end of the range").into());
         }
-        let in_blocks = self
-            .spec
-            .additional
-            .get(HOW)
-            .is_some_and(|how| how == "blocks");
-        if in_blocks {
+        if self.is_in_blocks() {
             return Ok(walk::deposits(self, heights).await?.0);
         }
         let named = self.naming(depository, &heights).await?;
@@ -98,15 +94,15 @@ impl Scanner for Node {
         Ok(named.buffered(AT_ONCE).try_concat().await?)
     }
 
-    /// Whole blocks, each of which stands on the one before. What is in a block no hash proves: this finds what the
-    /// node's index has forgotten.
+    /// Where blocks are read at all, whole blocks, each of which stands on the one before. What is in a block no hash
+    /// proves: nothing else would be gained for megabytes each second.
     async fn omitted(
         &self,
         from: u64,
         end: &Block,
         shown: &[DepositTx],
     ) -> Result<Vec<DepositTx>, ScanError> {
-        if end.number < from {
+        if end.number < from || !self.is_in_blocks() {
             return Ok(Vec::new());
         }
         let (mut found, last) = walk::deposits(self, from..=end.number).await?;
@@ -117,6 +113,11 @@ impl Scanner for Node {
 }
 
 impl Node {
+    fn is_in_blocks(&self) -> bool {
+        let how = self.spec.additional.get(HOW);
+        how.is_some_and(|how| how == "blocks")
+    }
+
     /// The newest finalized block that the node shows. A slot that it calls finalized has one, but it may not show it
     /// yet.
     async fn newest(&self) -> Result<Block, ReadError> {
@@ -185,40 +186,77 @@ impl Node {
         Ok(standing.at(slot, time))
     }
 
-    /// The transactions in these slots that name the depository's program or vault.
+    /// The transactions in these slots that name the depository's program or vault. How many there are above the slots
+    /// does not count: anybody makes as many as he likes.
     async fn naming(
         &self,
         depository: &Depository,
         slots: &RangeInclusive<u64>,
-    ) -> Result<Named, ReadError> {
+    ) -> Result<Named, ScanError> {
         let mut named = Named::new();
         for account in [&depository.program, &depository.vault] {
-            let mut before: Option<String> = None;
+            let (mut before, mut begun) = (None, false);
             let mut pages = 0;
-            loop {
-                let asked = self
-                    .link
-                    .questions
-                    .naming(account, before.as_deref(), *slots.end());
-                let page = self.link.read(Box::pin(asked)).await?;
-                let is_whole = page.len() >= PAGE;
-                let last = page.last().map(|last| (last.slot, last.signature.clone()));
-                for one in page {
-                    if !one.failed && slots.contains(&one.slot) {
-                        named.entry(one.slot).or_default().insert(one.signature);
-                    }
-                }
-                before = match last {
-                    Some((slot, id)) if is_whole && slot >= *slots.start() => Some(id),
-                    _ => break,
-                };
+            while let Some((slot, id)) = self
+                .page(account, before.as_deref(), slots, &mut named)
+                .await?
+            {
                 pages += 1;
                 if pages == MOST_PAGES {
-                    return Err(unknown("too many transactions since: scan blocks instead"));
+                    return Err(too_many(slots));
                 }
+                let above = match slot > *slots.end() && !begun {
+                    true => self.above(*slots.end()).await?,
+                    false => None,
+                };
+                begun = true;
+                before = Some(above.unwrap_or(id));
             }
         }
         Ok(named)
+    }
+
+    /// Adds a page of transactions that name an account; the last of them, where older ones may be in the slots.
+    async fn page(
+        &self,
+        account: &Pubkey,
+        before: Option<&str>,
+        slots: &RangeInclusive<u64>,
+        named: &mut Named,
+    ) -> Result<Option<(u64, String)>, ReadError> {
+        let asked = self.link.questions.naming(account, before, *slots.end());
+        let page = self.link.read(Box::pin(asked)).await?;
+        let is_whole = page.len() >= PAGE;
+        let last = page.last().map(|last| (last.slot, last.signature.clone()));
+        for one in page {
+            if !one.failed && slots.contains(&one.slot) {
+                named.entry(one.slot).or_default().insert(one.signature);
+            }
+        }
+        Ok(last.filter(|(slot, _)| is_whole && slot >= slots.start()))
+    }
+
+    /// A transaction of the first block above a slot that has any. `None` where the node does not find it again: it
+    /// would answer that nothing is older.
+    async fn above(&self, slot: u64) -> Result<Option<String>, ReadError> {
+        let questions = &self.link.questions;
+        let near = questions.between(slot.saturating_add(1), slot.saturating_add(NEAR));
+        for slot in self
+            .link
+            .read(Box::pin(near))
+            .await?
+            .into_iter()
+            .take(STEPS)
+        {
+            let block = self.link.read(Box::pin(questions.ids(slot))).await?;
+            let Some(id) = block.signatures.into_iter().next() else {
+                continue;
+            };
+            let asked = questions.status(&id);
+            let (status, _) = self.link.read(Box::pin(asked)).await?;
+            return Ok(status.filter(|status| status.slot == slot).map(|_| id));
+        }
+        Ok(None)
     }
 
     /// What these transactions of a block deposit, in the order of the block.
@@ -238,16 +276,26 @@ impl Node {
         }
         let mut found = Vec::new();
         for text in inside {
-            let wrong = |_| ReadError::Doubtful("an id that is none".into());
-            let id: Bytes = bs58::decode(text).into_vec().map_err(wrong)?.into();
-            let asked = self.link.questions.transaction(text);
-            let raw = self.link.read(Box::pin(asked)).await?;
-            let raw = raw.filter(|raw| raw.slot == slot);
-            let raw = raw.ok_or_else(|| unknown("a transaction is not shown"))?;
-            let executed = Executed::join(&id, raw)?;
-            found.extend(self.deposit_tx(&id, &executed, hash).await?);
+            found.extend(self.of_id(slot, text, hash).await?);
         }
         Ok(found)
+    }
+
+    /// What the transaction with this id in the block of a slot deposits, if it does.
+    async fn of_id(
+        &self,
+        slot: u64,
+        text: &str,
+        hash: B256,
+    ) -> Result<Option<DepositTx>, ReadError> {
+        let wrong = |_| ReadError::Doubtful("an id that is none".into());
+        let id: Bytes = bs58::decode(text).into_vec().map_err(wrong)?.into();
+        let asked = self.link.questions.transaction(text);
+        let raw = self.link.read(Box::pin(asked)).await?;
+        let raw = raw.filter(|raw| raw.slot == slot);
+        let raw = raw.ok_or_else(|| unknown("a transaction is not shown"))?;
+        let executed = Executed::join(&id, raw)?;
+        self.deposit_tx(&id, &executed, hash).await
     }
 
     /// What a transaction deposits, if it does.
@@ -285,6 +333,10 @@ impl Node {
     }
 }
 
-fn unknown(what: &str) -> ReadError {
-    ReadError::Unavailable(what.into())
+/// One slot cannot be split.
+fn too_many(slots: &RangeInclusive<u64>) -> ScanError {
+    match slots.start() < slots.end() {
+        true => ScanError::TooLarge("too many transactions".into()),
+        false => unknown("too many transactions in one slot: scan blocks instead").into(),
+    }
 }

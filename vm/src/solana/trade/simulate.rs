@@ -44,7 +44,9 @@ impl Node {
     /// The transaction of payments, without a signature.
     async fn paying(&self, trial: &Trial<'_>, payments: &Payments) -> Result<Bytes, ReadError> {
         let payer = key(&trial.draft.from).map_err(doubtful)?;
-        let facts = self.facts(payments).await?;
+        let mut facts = self.facts(payments).await?;
+        let made = payments.made(&facts).map_err(doubtful)?;
+        facts.there = self.there(&made).await?;
         let list = payments.instructions(&payer, &facts).map_err(doubtful)?;
         let list = [&message::budget(units(trial), 0)[..], &list].concat();
         let message = message::compile(&payer, &list, &[], [0; 32]).map_err(doubtful)?;
@@ -73,9 +75,6 @@ impl Node {
             let mint = self.mint(&key).await?;
             let none = || ReadError::Doubtful(format!("no mint at {key}"));
             facts.mints.push(mint.ok_or_else(none)?);
-        }
-        if facts.mints.iter().any(|mint| mint.fees.is_some()) {
-            facts.epoch = Some(self.epoch().await?);
         }
         Ok(facts)
     }

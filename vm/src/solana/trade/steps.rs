@@ -1,5 +1,5 @@
 //! What users sign: deposits through the depository's program, alone or behind an exchange; and how a step is shown
-//! (guide: protocol 11.5). Pure: what a mint is was read before ([`Mint::known`]).
+//! (guide: protocol 11.5). What a mint is was read before (`memory`).
 
 use alloy::hex;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use super::{
     },
     UNIT,
     body::{self, Content, Instructions, key, small},
+    memory,
     mint::Mint,
     node::Made,
     pay::{self, Facts},
@@ -122,7 +123,7 @@ fn deposit(terms: &DepositTerms<'_>) -> Result<Instruction, CodecError> {
         (DEPOSIT_NATIVE, amount)
     } else {
         let mint = mint(&currency)?;
-        let gross = mint.gross(amount, None);
+        let gross = mint.gross(amount);
         let gross =
             gross.ok_or_else(|| CodecError("More than there can be with its fee".into()))?;
         accounts.extend(token_accounts(&mint, &user, &vault)?);
@@ -158,7 +159,8 @@ fn token_accounts(
 
 /// A mint that was read before, and whose tokens can be sent.
 pub fn mint(key: &Pubkey) -> Result<Mint, CodecError> {
-    let known = Mint::known(key).ok_or_else(|| CodecError(format!("no mint is known at {key}")))?;
+    let known = memory::known(key);
+    let known = known.ok_or_else(|| CodecError(format!("no mint is known at {key}")))?;
     match known.bar {
         Some(bar) => Err(CodecError(format!("tokens of {key} cannot be sent: {bar}"))),
         None => Ok(known),
@@ -183,7 +185,7 @@ pub fn made(own: &Instructions) -> Vec<Made> {
     for (account, mint) in own.list.iter().filter_map(makes) {
         let known = made.iter().any(|made| made.key == account);
         if !known && !closed.contains(&account) {
-            let mint = Mint::known(&mint);
+            let mint = memory::known(&mint);
             made.push(Made {
                 key: account,
                 bytes: mint.map_or(TOKEN_ACCOUNT, |mint| mint.account_bytes),

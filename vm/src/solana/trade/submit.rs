@@ -18,7 +18,6 @@ use super::{
     attempt::{Own, SLOT, Signed},
     body::{Content, Payments, address},
     message,
-    node::Node,
     pay::Facts,
     simulate::MOST_UNITS,
     wallet::{Wallet, price},
@@ -27,7 +26,7 @@ use crate::{
     Chain, CodecError, ReadError,
     trade::{
         Attempt, Broadcast, Costs, Fate, Goal, Included, Intent, Known, Message, Outlook, Prepared,
-        Signer, Status, SubmitError, Submitter, TradingProvider, numbered, own_tx,
+        Signer, Status, SubmitError, Submitter, numbered, own_tx,
     },
     types::{Address, Amount, Block, Bytes, Head, Transaction as Found},
 };
@@ -115,9 +114,14 @@ impl Submitter for Payer {
             return Ok(None);
         }
         let terms = match self.terms(&own.payments, own.signed.len()).await {
-            Err(SubmitError::Dear) => return Ok(None),
+            // A currency that was sent has come to cost a fee.
+            Err(SubmitError::Dear | SubmitError::Codec(_)) => return Ok(None),
             terms => terms?,
         };
+        // What accounts cost that were closed meanwhile is in no price.
+        if terms.rent > own.rent(attempt)? {
+            return Ok(None);
+        }
         Ok(Some(self.another(own, terms).await?))
     }
 
@@ -203,9 +207,10 @@ impl Payer {
     /// operator's limit.
     async fn terms(&self, payments: &Payments, expired: usize) -> Result<Terms, SubmitError> {
         let facts = async {
-            let facts = self.wallet.facts(payments).await?;
+            let mut facts = self.wallet.facts(payments).await?;
             let made = payments.made(&facts)?;
-            let rent = self.wallet.rent(&made).await?;
+            let (there, rent) = self.wallet.accounts(&made).await?;
+            facts.there = there;
             Ok::<_, SubmitError>((facts, rent))
         };
         let rate = async { Ok::<_, SubmitError>(self.wallet.failover.rate().await?) };
@@ -277,22 +282,12 @@ impl Payer {
         }
         for one in signed {
             if own_tx::at(&self.chain, &one.id(), head).await? != Found::Missing
-                || !self.is_unseen(one).await?
+                || !self.wallet.is_unseen(one, &head.block).await?
             {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-
-    /// Whether a quorum that keeps all blocks since has a transaction in none. A node that has dropped them has no
-    /// transaction of theirs either, as if it had never landed.
-    async fn is_unseen(&self, signed: &Signed) -> Result<bool, ReadError> {
-        let (id, slot) = (&signed.id(), signed.slot);
-        let ask = |provider: TradingProvider| async move {
-            Node::of(&provider)?.is_unseen(id, slot).await
-        };
-        self.wallet.failover.agree("history", ask).await
     }
 
     /// Where a transaction is that providers have in a block.

@@ -1,11 +1,14 @@
 //! Exchanges through an aggregator's HTTP service (Jupiter's Swap API, version 1: `quote` and `swap-instructions`).
 //!
 //! The service says what a way gives, and what the user has to sign for it. It is trusted with neither: the exchange
-//! itself keeps to the limit that stands in its instruction, and what stands beside it can only turn the user's own
-//! lamports into tokens and back, and make the user's accounts (`checked`).
+//! itself keeps to the limit that stands in its instruction, for the accounts that the order means (`exchange`, `plan`),
+//! and what stands beside it can only turn the user's own lamports into tokens and back, and make the user's accounts
+//! (`checked`).
 
 mod answer;
 mod checked;
+mod exchange;
+mod plan;
 
 use std::{sync::Arc, time::Duration};
 
@@ -112,8 +115,9 @@ impl SwapVenue for Aggregator {
         let (quote, slippage) = quote
             .limited(order.limit)
             .ok_or_else(|| unavailable("not a way"))?;
-        let asked = self.asked(offer, order, slippage)?;
-        let target = target(&asked, &offer.terms, order)?;
+        let mut asked = self.asked(offer, order, slippage)?;
+        let target = target(&asked, order)?;
+        asked.target = target.as_ref().map(|target| target.account);
         let body = question(&asked, quote, order, target.as_ref());
         let said = self.post("swap-instructions", &body).await?;
         let mut own = checked::instructions(answer(&said)?, &asked)?;
@@ -250,10 +254,9 @@ impl Aggregator {
             user: key(&order.payer)?,
             payer: payer.map(key).transpose()?,
             wrapped: self.wrapped,
-            to: match order.recipient == order.payer {
-                true => None,
-                false => Some(key(&order.recipient)?),
-            },
+            from: self.mint(&offer.terms.input)?,
+            into: self.mint(&offer.terms.output)?,
+            target: None,
             native_input: native(&offer.terms.input),
             native_output: native(&offer.terms.output),
             exact_input: offer.terms.exact_input,
@@ -292,7 +295,7 @@ impl Aggregator {
     }
 }
 
-/// The account of a recipient who does not pay, for tokens that come out.
+/// The account of a recipient who does not pay.
 struct Target {
     owner: Pubkey,
     mint: Mint,
@@ -311,25 +314,20 @@ impl Target {
     }
 }
 
-/// `None` where the payer gets what comes out, or lamports do.
-fn target(
-    asked: &Asked,
-    terms: &SwapTerms,
-    order: &SwapOrder,
-) -> Result<Option<Target>, SwapError> {
-    let Some(owner) = asked.to.filter(|_| !asked.native_output) else {
+/// `None` where the payer gets what comes out.
+fn target(asked: &Asked, order: &SwapOrder) -> Result<Option<Target>, SwapError> {
+    if order.recipient == order.payer {
         return Ok(None);
-    };
-    // The service wraps nothing for another's account.
-    if asked.native_input {
-        return Err(unavailable("lamports are exchanged for their owner only"));
     }
-    let mint = key(&terms.output)
-        .and_then(|key| mint(&key))
-        .map_err(unbuilt)?;
+    // The service wraps nothing for another's account. To unwrap for another one is to close the user's own account of
+    // wrapped lamports, with all that is in it.
+    if asked.native_input || asked.native_output {
+        return Err(SwapError::NoRoute);
+    }
+    let mint = mint(&asked.into).map_err(unbuilt)?;
     let account = tokens_of(&order.recipient, &mint).map_err(unbuilt)?;
     Ok(Some(Target {
-        owner,
+        owner: key(&order.recipient).map_err(unbuilt)?,
         mint,
         account,
     }))
@@ -349,8 +347,6 @@ fn question(asked: &Asked, quote: Value, order: &SwapOrder, target: Option<&Targ
     }
     if let Some(target) = target {
         body["destinationTokenAccount"] = target.account.to_string().into();
-    } else if let Some(to) = asked.to {
-        body["nativeDestinationAccount"] = to.to_string().into();
     }
     body
 }

@@ -10,6 +10,7 @@ use super::{
     body::{Content, Instructions, Payments, key},
     limits::Limits,
     lookup::Tables,
+    memory,
     message::{self, MOST_BYTES},
     node::{Made, Node},
     pay::Facts,
@@ -53,6 +54,7 @@ pub fn providers(
         return Ok(None);
     };
     let neutral = limits.neutral();
+    memory::believe(spec.id.as_str(), failover.required());
     let wallet = Arc::new(Wallet {
         failover: failover.clone(),
         family: spec.family,
@@ -91,6 +93,9 @@ impl trade::Wallet for Wallet {
         match Content::of(draft) {
             Ok(Content::Payments(payments)) => {
                 let facts = self.facts(&payments).await?;
+                if let Some(why) = facts.unpaid() {
+                    return Ok(Err(Unfit::Currency(why)));
+                }
                 let fitting = fits(&draft.from, &payments, &facts);
                 match self.is_lost(&Content::Payments(payments)).await? {
                     true => Ok(Err(CodecError(LOST.into()).into())),
@@ -116,13 +121,22 @@ impl trade::Wallet for Wallet {
 
     async fn simulate(&self, trial: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
         let content = Content::of(trial.draft).map_err(doubtful)?;
+        let refused = |reason: String| {
+            Ok(Err(Revert {
+                reason,
+                data: Default::default(),
+            }))
+        };
+        // Nodes only say that they cannot try it.
+        if let Content::Payments(payments) = &content
+            && let Some(why) = self.facts(payments).await?.unpaid()
+        {
+            return refused(why);
+        }
         let (verdict, lost) =
             futures::try_join!(self.failover.estimate(trial), self.is_lost(&content))?;
         match lost {
-            true => Ok(Err(Revert {
-                reason: LOST.into(),
-                data: Default::default(),
-            })),
+            true => refused(LOST.into()),
             false => Ok(verdict),
         }
     }
@@ -149,7 +163,8 @@ impl Fees for Wallet {
         };
         let signed =
             Amount::from(self.limits.signature_fee).saturating_mul(Amount::from(signatures));
-        Ok(signed.saturating_add(self.rent(&made).await?))
+        let (_, rent) = self.accounts(&made).await?;
+        Ok(signed.saturating_add(rent))
     }
 
     async fn hint(&self, draft: &Draft) -> Option<u64> {
@@ -196,10 +211,6 @@ impl Wallet {
                 |provider: TradingProvider| async move { Node::of(&provider)?.mint(&key).await };
             facts.mints.extend(self.failover.agree("mint", ask).await?);
         }
-        if facts.mints.iter().any(|mint| mint.fees.is_some()) {
-            let ask = |provider: TradingProvider| async move { Node::of(&provider)?.epoch().await };
-            facts.epoch = Some(self.failover.agree("epoch", ask).await?);
-        }
         Ok(facts)
     }
 
@@ -218,15 +229,22 @@ impl Wallet {
         Ok(found.contains(&true))
     }
 
-    /// The lamports for those of the accounts that are not there.
-    pub async fn rent(&self, made: &[Made]) -> Result<Amount, ReadError> {
+    /// Which of the accounts are there, and the lamports for those that are not.
+    pub async fn accounts(&self, made: &[Made]) -> Result<(Vec<Pubkey>, Amount), ReadError> {
         if made.is_empty() {
-            return Ok(Amount::ZERO);
+            return Ok((Vec::new(), Amount::ZERO));
         }
-        let ask = |provider: TradingProvider| async move {
-            Node::of(&provider)?.missing_rent(made).await
-        };
-        Ok(Amount::from(self.failover.number("rent", ask).await?))
+        let ask = |provider: TradingProvider| async move { Node::of(&provider)?.there(made).await };
+        let there = self.failover.agree("accounts", ask).await?;
+        let missing = made.iter().filter(|made| !there.contains(&made.key));
+        let missing: &Vec<_> = &missing.copied().collect();
+        if missing.is_empty() {
+            return Ok((there, Amount::ZERO));
+        }
+        let ask =
+            |provider: TradingProvider| async move { Node::of(&provider)?.rents(missing).await };
+        let rent = self.failover.number("rent", ask).await?;
+        Ok((there, Amount::from(rent)))
     }
 
     /// The number of blocks below one that readers agreed on.

@@ -61,7 +61,7 @@ impl Writer for Node {
         let id = bs58::encode(id).into_string();
         let questions = &self.link.questions;
         let asked = questions.status(&id);
-        let Some(status) = self.link.read(Box::pin(asked)).await? else {
+        let (Some(status), _) = self.link.read(Box::pin(asked)).await? else {
             return Ok(Fate::Unknown);
         };
         if status.confirmation_status != Sureness::Finalized {

@@ -18,6 +18,8 @@ use crate::{
 const UNITS: u64 = 30_000;
 /// The token's decimals.
 const DECIMALS: u8 = 6;
+/// Transactions of an answer about an account.
+const PAGE: usize = 1_000;
 /// Bytes of a mint and of a token account.
 const MINT: usize = 82;
 const ACCOUNT: usize = 165;
@@ -222,15 +224,24 @@ impl View<'_> {
         let blocks = self.state.blocks.iter().rev();
         let blocks = blocks.filter(|mined| mined.slot <= newest && !self.manners.blind);
         let all = blocks.flat_map(|mined| mined.done.iter().rev().map(move |done| (mined, done)));
-        let named = all.filter(|(_, done)| done.sent.keys.contains(&account));
-        let named: Vec<Value> = named
-            .map(|(mined, done)| {
-                json!({"signature": done.sent.id(), "slot": mined.slot, "err": error(done)})
-            })
-            .collect();
-        let before = self.option("before");
-        let after = named.iter().position(|one| one["signature"] == *before);
-        named[after.map_or(0, |at| at + 1)..].to_vec().into()
+        let all: Vec<_> = all.collect();
+        let before = self.option("before").as_str();
+        let older = match before {
+            None => &all[..],
+            // Nothing is older than what nobody knows.
+            Some(before) => {
+                let at = all.iter().position(|(_, done)| done.sent.id() == before);
+                at.map_or(&[][..], |at| &all[at + 1..])
+            }
+        };
+        let named = older.iter();
+        let named = named.filter(|(_, done)| done.sent.keys.contains(&account));
+        let named = named.map(|(mined, done)| {
+            json!({"signature": done.sent.id(), "slot": mined.slot, "err": error(done)})
+        });
+        let limit = self.option("limit").as_u64();
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        named.take(limit.unwrap_or(PAGE)).collect()
     }
 
     fn account(&self, named: &Value) -> Value {

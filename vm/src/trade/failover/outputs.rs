@@ -42,6 +42,12 @@ impl Failover {
         Ok(agreed)
     }
 
+    /// Has all providers watch an account of our own.
+    pub fn watch(&self, owner: &Address) {
+        let outputs = self.providers.iter().filter_map(|it| it.outputs.as_ref());
+        outputs.for_each(|outputs| outputs.watch(owner));
+    }
+
     /// What in a block spends each of these outputs: spent where a quorum says so, by a transaction where a quorum names
     /// that one. As many answers in the same order.
     pub async fn spenders(&self, outputs: &[Bytes]) -> Result<Vec<SpentBy>, ReadError> {

@@ -407,6 +407,87 @@ async fn nodes_that_dropped_the_blocks_are_not_asked_whether_it_landed() {
     assert!(rig.replaced(&attempt).await.is_some());
 }
 
+/// Machines behind one address: one shows the head, another one is behind.
+#[tokio::test]
+async fn nodes_that_lag_do_not_make_a_landed_payment_lost() {
+    let mut rig = Rig::new().await;
+    let attempt = rig.pays(700).await;
+    rig.land(&attempt, (BEGIN + 3, 700));
+    rig.advance(OVER + 20);
+    for node in &rig.nodes[..2] {
+        node.lie(|method, _, answer| match method {
+            "getTransaction" => *answer = json!({"result": null}),
+            "getSignatureStatuses" => {
+                answer["result"] = json!({"context": {"slot": BEGIN + 1}, "value": [null]});
+            }
+            _ => {}
+        });
+    }
+    let replaced = rig.account.submitter.replace(&attempt, false).await;
+    assert!(
+        matches!(replaced, Err(SubmitError::Read(_))),
+        "{replaced:?}"
+    );
+    let cancelled = rig.account.submitter.replace(&attempt, true).await;
+    let cancelled = cancelled.unwrap().unwrap();
+    let status = rig.account.submitter.status(&cancelled).await;
+    assert!(!matches!(status, Ok(Status::Expired)), "{status:?}");
+}
+
+/// They were started from a snapshot, and have nothing of what was before it.
+#[tokio::test]
+async fn nodes_that_lack_blocks_do_not_make_a_landed_payment_lost() {
+    let mut rig = Rig::new().await;
+    let attempt = rig.pays(700).await;
+    rig.land(&attempt, (BEGIN + 3, 700));
+    rig.advance(OVER + 20);
+    for node in &rig.nodes[..2] {
+        node.change(|world| {
+            world.transactions.clear();
+            (BEGIN + 2..BEGIN + 40).for_each(|slot| drop(world.blocks.remove(&slot)));
+        });
+    }
+    let replaced = rig.account.submitter.replace(&attempt, false).await;
+    assert!(
+        matches!(replaced, Err(SubmitError::Read(_))),
+        "{replaced:?}"
+    );
+}
+
+/// Two that have all blocks, and show a payment's block without it, against one that shows it.
+#[tokio::test]
+async fn node_that_shows_a_payment_speaks_against_those_that_only_know_nothing() {
+    let mut rig = Rig::new().await;
+    let attempt = rig.pays(700).await;
+    rig.land(&attempt, (BEGIN + 3, 700));
+    rig.advance(OVER + 20);
+    // They hide the transaction, but not in its block.
+    for node in &rig.nodes[..2] {
+        node.lie(|method, _, answer| match method {
+            "getTransaction" => *answer = json!({"result": null}),
+            "getSignatureStatuses" => answer["result"]["value"] = json!([null]),
+            _ => {}
+        });
+    }
+    assert_eq!(rig.replaced(&attempt).await, None);
+    // A liar alone holds nothing up: where it says that the payment is, the others show that it is not.
+    let mut rig = Rig::new().await;
+    let attempt = rig.pays(700).await;
+    rig.advance(OVER + 20);
+    rig.all(|world| world.skip(BEGIN + 7));
+    rig.advance(1);
+    for claimed in [BEGIN - 1, BEGIN + 3, BEGIN + 7, BEGIN + OVER + 23] {
+        rig.nodes[0].lie(move |method, _, answer| {
+            if method == "getSignatureStatuses" {
+                let status =
+                    json!({"slot": claimed, "err": null, "confirmationStatus": "finalized"});
+                answer["result"]["value"] = json!([status]);
+            }
+        });
+        assert!(rig.replaced(&attempt).await.is_some(), "{claimed}");
+    }
+}
+
 #[tokio::test]
 async fn equal_payments_under_one_blockhash_are_two_transactions() {
     let mut rig = Rig::new().await;
@@ -495,37 +576,116 @@ async fn too_many_payouts_fit_no_transaction() {
     assert!(rig.prepared(draft(19), &[]).await.is_err());
 }
 
+/// The shop's account of the token.
+fn shops() -> Pubkey {
+    associated(&key(SHOP), &key(MINT), &TOKEN_2022).unwrap()
+}
+
+impl Rig {
+    /// A rig with a token of Token-2022, of whose transfers so much is taken.
+    async fn with_token(points: u16) -> Self {
+        let rig = Self::new().await;
+        rig.all(|world| {
+            let text = key(MINT).to_string();
+            world.accounts.insert(text, mint(Some(points)));
+        });
+        rig
+    }
+
+    /// Sets whether the shop has an account of the token, for all nodes.
+    fn shop(&self, open: bool) {
+        self.all(|world| {
+            let account = shown(&TOKEN_2022, &[0; 182]);
+            match open {
+                true => world.accounts.insert(shops().to_string(), account),
+                false => world.accounts.remove(&shops().to_string()),
+            };
+        });
+    }
+
+    async fn besides(&self, draft: &Draft) -> u64 {
+        let besides = self.providers.fees.besides(&Trial::free(draft)).await;
+        u64::try_from(besides.unwrap()).unwrap()
+    }
+}
+
 #[tokio::test]
-async fn tokens_arrive_whole_and_new_accounts_are_paid_for() {
-    let rig = Rig::new().await;
-    rig.all(|world| {
-        let text = key(MINT).to_string();
-        world.accounts.insert(text, mint(Some(100)));
-    });
+async fn new_accounts_are_paid_for_and_others_are_not_made() {
+    let rig = Rig::with_token(0).await;
     let draft = rig.draft(&[(SHOP, MINT, 9_900)]);
     assert_eq!(rig.providers.wallet.admit(&draft).await, Ok(Ok(())));
     // 165 bytes, the kind, an immutable owner, what is withheld.
     let room = rent(165 + 1 + 4 + 12);
-    let besides = async || {
-        let besides = rig.providers.fees.besides(&Trial::free(&draft)).await;
-        u64::try_from(besides.unwrap()).unwrap()
-    };
-    assert_eq!(besides().await, 5_000 + room);
+    assert_eq!(rig.besides(&draft).await, 5_000 + room);
     let attempt = rig.prepared(draft.clone(), &[]).await.unwrap().attempt;
-    let gross = (address(&key(MINT)), Amount::from(10_000));
-    assert_eq!(attempt.spends[1..], [gross]);
+    let sum = (address(&key(MINT)), Amount::from(9_900));
+    assert_eq!(attempt.spends[1..], [sum]);
     assert!(attempt.spends[0].1 > Amount::from(room + 5_000));
     rig.account.submitter.send(&attempt).await.unwrap();
     let raw = rig.taken().remove(0);
-    let transfer = [&[12][..], &10_000_u64.to_le_bytes(), &[6]].concat();
+    let transfer = [&[12][..], &9_900_u64.to_le_bytes(), &[6]].concat();
     assert!(contains(&raw, &transfer) && contains(&raw, TOKEN_2022.as_ref()));
-    // The shop's account is there now.
-    let account = associated(&key(SHOP), &key(MINT), &TOKEN_2022).unwrap();
+    assert!(contains(&raw, ASSOCIATED.as_ref()));
+    // The shop's account is there now. Who closes it before the payment lands is not paid a new one.
+    rig.shop(true);
+    assert_eq!(rig.besides(&draft).await, 5_000);
+    let attempt = rig.prepared(draft.clone(), &[]).await.unwrap().attempt;
+    assert!(attempt.spends[0].1 < Amount::from(room));
+    rig.account.submitter.send(&attempt).await.unwrap();
+    let raw = rig.taken().remove(1);
+    assert!(contains(&raw, &transfer) && !contains(&raw, ASSOCIATED.as_ref()));
+    // One node's word on an account is nobody's.
+    rig.nodes[0].change(|world| drop(world.accounts.remove(&shops().to_string())));
+    assert_eq!(rig.besides(&draft).await, 5_000);
+}
+
+#[tokio::test]
+async fn account_that_was_closed_since_is_not_paid_for_by_a_later_version() {
+    let rig = Rig::with_token(0).await;
+    let draft = rig.draft(&[(SHOP, MINT, 9_900)]);
+    rig.shop(true);
+    let attempt = rig.prepared(draft.clone(), &[]).await.unwrap().attempt;
+    rig.advance(OVER + 20);
+    rig.shop(false);
+    assert_eq!(rig.replaced(&attempt).await, None);
+    rig.shop(true);
+    let second = rig.replaced(&attempt).await.unwrap();
+    assert_eq!(second.signed.len(), 2);
+    // What was paid for stays paid for.
+    rig.shop(false);
+    let attempt = rig.prepared(draft, &[]).await.unwrap().attempt;
+    rig.advance(OVER + 20);
+    let second = rig.replaced(&attempt).await.unwrap();
+    rig.advance(OVER + 20);
+    assert!(rig.replaced(&second).await.is_some());
+}
+
+/// What is sent to arrive whole is in no price, and its issuer may raise the fee up to the whole.
+#[tokio::test]
+async fn nobody_is_paid_in_a_token_whose_transfers_cost() {
+    let rig = Rig::with_token(100).await;
+    let draft = rig.draft(&[(SHOP, MINT, 9_900)]);
+    let refused = rig.providers.wallet.admit(&draft).await.unwrap();
+    assert!(matches!(refused, Err(Unfit::Currency(_))), "{refused:?}");
+    let prepared = rig.prepared(draft.clone(), &[]).await;
+    assert!(
+        matches!(prepared, Err(SubmitError::Codec(_))),
+        "{prepared:?}"
+    );
+    // A refund ends: nodes are not asked again and again.
+    let trial = Trial::free(&draft);
+    let tried = rig.providers.wallet.simulate(&trial).await.unwrap();
+    assert!(tried.unwrap_err().reason.contains("cost a fee"));
+    // A fee that begins while a payment expires: no other version is signed.
+    let rig = Rig::with_token(0).await;
+    let draft = rig.draft(&[(SHOP, MINT, 9_900)]);
+    let attempt = rig.prepared(draft, &[]).await.unwrap().attempt;
+    rig.advance(OVER + 20);
     rig.all(|world| {
-        let text = account.to_string();
-        world.accounts.insert(text, shown(&TOKEN_2022, &[0; 182]));
+        let text = key(MINT).to_string();
+        world.accounts.insert(text, mint(Some(1)));
     });
-    assert_eq!(besides().await, 5_000);
+    assert_eq!(rig.replaced(&attempt).await, None);
 }
 
 #[tokio::test]

@@ -255,9 +255,30 @@ fn detailed(world: &World, slot: u64, block: &Value, asked: &Value) -> Value {
             let shown = |it: &Value| json!({"transaction": it["transaction"], "meta": it["meta"], "version": 0});
             block["transactions"] = inside.iter().map(|(_, it)| shown(it)).collect();
         }
+        Some("accounts") => {
+            block["transactions"] = inside.iter().map(|(_, it)| accounts(it)).collect();
+        }
         _ => {}
     }
     block
+}
+
+/// A transaction with its accounts alone.
+fn accounts(shown: &Value) -> Value {
+    let (meta, signed) = (&shown["meta"], &shown["transaction"]);
+    let loaded = ["writable", "readonly"].map(|kind| meta["loadedAddresses"][kind].as_array());
+    let keys = signed["message"]["accountKeys"].as_array().into_iter();
+    let keys = keys.chain(loaded.into_iter().flatten()).flatten();
+    let keys = keys.map(|key| json!({"pubkey": key, "signer": false, "writable": true}));
+    json!({
+        "transaction": {"signatures": signed["signatures"], "accountKeys": keys.collect::<Vec<_>>()},
+        "meta": {
+            "err": meta["err"], "fee": meta["fee"], "preBalances": meta["preBalances"],
+            "postBalances": meta["postBalances"], "preTokenBalances": meta["preTokenBalances"],
+            "postTokenBalances": meta["postTokenBalances"],
+        },
+        "version": 0,
+    })
 }
 
 /// The transactions that name an account, the newest first.
@@ -273,13 +294,15 @@ fn naming(world: &World, newest: u64, params: &Value) -> Value {
     let mut all: Vec<_> = all.filter(|(_, it)| names(it)).collect();
     all.retain(|(_, it)| it["slot"].as_u64() <= Some(newest));
     all.sort_by_key(|(id, it)| (it["slot"].as_u64(), *id));
-    let before = params[1]["before"].as_str();
-    let older = all.into_iter().rev();
-    let mut older: Vec<_> = older.collect();
-    if let Some(before) = before {
-        let at = older.iter().position(|(id, _)| *id == before).unwrap();
-        older.drain(..=at);
+    if let Some(before) = params[1]["before"].as_str() {
+        // Nothing is older than what nobody knows.
+        let known = world.transactions.get(before);
+        let known = known.map(|it| (it["slot"].as_u64(), before));
+        all.retain(|(id, it)| {
+            known.is_some_and(|known| (it["slot"].as_u64(), id.as_str()) < known)
+        });
     }
+    let older = all.into_iter().rev();
     let limit = usize::try_from(params[1]["limit"].as_u64().unwrap()).unwrap();
     let shown = older.into_iter().take(limit);
     let shown = shown

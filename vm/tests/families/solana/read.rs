@@ -178,6 +178,17 @@ async fn transactions_above_the_head_and_ids_of_other_lengths_are_missing() {
     );
 }
 
+/// Another machine answers behind the same address since the head was shown.
+#[tokio::test]
+async fn nothing_is_missing_at_a_node_behind_the_head() {
+    let node = node(world()).await;
+    let reader = open(&node).reader;
+    let head = reader.fresh_head().await.unwrap();
+    node.change(|world| world.finalized = 80);
+    let found = reader.transaction(&tx(&SIGNATURE), &head).await;
+    assert!(matches!(found, Err(ReadError::Unavailable(_))), "{found:?}");
+}
+
 #[tokio::test]
 async fn reads_are_pinned_to_the_head() {
     let node = node(world()).await;

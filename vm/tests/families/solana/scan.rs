@@ -177,7 +177,7 @@ async fn bare_transfer_of_tokens_is_found_in_blocks() {
         .unwrap();
     assert_eq!(told(&found), [(61, 0)]);
     // It is what the index left out, if one looks.
-    let omitted = scanner(&node, None)
+    let omitted = scanner(&node, Some("blocks"))
         .omitted(61, &block(61, 60), &[])
         .await
         .unwrap();
@@ -201,6 +201,160 @@ async fn many_transactions_are_read_in_pages() {
     let found = scanner(&node, None).deposits(50..=98).await.unwrap();
     assert_eq!(told(&found), [(50, 1)]);
     assert_eq!(node.calls("getSignaturesForAddress"), 2 + 1);
+}
+
+/// So many transactions that name the program and pay nothing, in the block of a slot.
+fn crowd(world: &mut World, slot: u64, count: u64) {
+    let asked = Tx::by(&[key(1)]).with(key(9), &[program()], vec![1]);
+    for number in 0..count {
+        let mut signature = [9; 64];
+        signature[..8].copy_from_slice(&slot.to_be_bytes());
+        signature[8..16].copy_from_slice(&number.to_be_bytes());
+        let shown = asked.shown(&signature, slot);
+        world
+            .transactions
+            .insert(bs58::encode(signature).into_string(), shown);
+    }
+}
+
+/// Anybody names the program as often as he likes.
+#[tokio::test]
+async fn what_strangers_do_above_a_range_makes_no_work() {
+    let mut world = World::up_to(200);
+    for slot in 60..70 {
+        crowd(&mut world, slot, 2_000);
+    }
+    put(&mut world, 1, 50, &deposit(1));
+    let node = node(world).await;
+    let scanner = scanner(&node, None);
+    let found = scanner.deposits(40..=55).await.unwrap();
+    assert_eq!(told(&found), [(50, 1)]);
+    // The newest page, the one below the block above the range, and the vault's.
+    assert_eq!(node.calls("getSignaturesForAddress"), 3);
+    // A node that does not find that block's transactions again would show nothing below them.
+    node.lie(|method, _, answer| {
+        if method == "getSignatureStatuses" {
+            answer["result"]["value"] = json!([null]);
+        }
+    });
+    let found = scanner.deposits(40..=55).await.unwrap();
+    assert_eq!(told(&found), [(50, 1)]);
+    assert!(node.calls("getSignaturesForAddress") > 20);
+}
+
+/// As long as a transaction can have them, of letters that take six each in an answer.
+#[tokio::test]
+async fn memos_of_strangers_fit_an_answer() {
+    let mut world = World::up_to(100);
+    crowd(&mut world, 51, 1_000);
+    put(&mut world, 1, 50, &deposit(1));
+    let node = node(world).await;
+    node.lie(|method, _, answer| {
+        if method == "getSignaturesForAddress" {
+            let all = answer["result"].as_array_mut().unwrap().iter_mut();
+            all.for_each(|one| one["memo"] = json!("\u{1}".repeat(1_100)));
+        }
+    });
+    let found = scanner(&node, None).deposits(40..=60).await.unwrap();
+    assert_eq!(told(&found), [(50, 1)]);
+}
+
+#[tokio::test]
+async fn range_with_too_many_transactions_is_split() {
+    let mut world = World::up_to(100);
+    crowd(&mut world, 60, 1);
+    put(&mut world, 1, 50, &deposit(1));
+    let node = node(world).await;
+    // Page after page of the same slots.
+    node.lie(|method, params, answer| {
+        if method != "getSignaturesForAddress" {
+            return;
+        }
+        let page = (0..1_000).map(|_| json!({"signature": id(0x55), "slot": 60, "err": "x"}));
+        if params[1]["before"].is_null() || params[1]["before"] == id(0x55) {
+            answer["result"] = page.collect();
+        }
+    });
+    let scanner = scanner(&node, None);
+    let split = scanner.deposits(40..=60).await;
+    assert!(matches!(split, Err(ScanError::TooLarge(_))), "{split:?}");
+    let alone = scanner.deposits(60..=60).await;
+    assert!(is_unavailable(&alone), "{alone:?}");
+    // The other half has nothing of them.
+    let found = scanner.deposits(40..=59).await.unwrap();
+    assert_eq!(told(&found), [(50, 1)]);
+}
+
+/// Programs tell each other whatever a stranger pays for, and a block shows all of it.
+#[tokio::test]
+async fn block_that_is_too_large_is_read_by_its_accounts() {
+    let (mint, mut world) = (key(0x20), world());
+    let target = vault_tokens(&mint, &TOKEN);
+    let paid = Tx::by(&[key(1)])
+        .with(
+            TOKEN,
+            &[wallet(key(1), mint).0, target, key(1)],
+            super::build::token_transfer(30),
+        )
+        .tokens(wallet(key(1), mint), mint, Some(50), Some(20))
+        .tokens((target, vault()), mint, Some(5), Some(35));
+    put(&mut world, 9, 50, &paid);
+    let node = node(world).await;
+    let endpoint = vm::Endpoint {
+        longest: 100_000,
+        ..node.endpoint()
+    };
+    let spec = spec(json!({"depositScan": "blocks"}));
+    let scanner = spec.family.trade.unwrap()(&spec, &endpoint)
+        .unwrap()
+        .scanner;
+    let sound = scanner.deposits(1..=100).await.unwrap();
+    assert_eq!(sound.len(), 5);
+    node.lie(|method, params, answer| {
+        if method == "getBlock" && params[0] == 50 && params[1]["transactionDetails"] == "full" {
+            answer["result"]["padding"] = json!("x".repeat(200_000));
+        }
+    });
+    assert_eq!(scanner.deposits(1..=100).await.unwrap(), sound);
+    let omitted = scanner.omitted(1, &block(100, 99), &[]).await.unwrap();
+    assert_eq!(omitted, sound);
+    // Too many values are too much, too.
+    node.lie(|method, params, answer| {
+        if method == "getBlock" && params[0] == 50 && params[1]["transactionDetails"] == "full" {
+            answer["result"]["padding"] = vec![0; 2_000_000].into();
+        }
+    });
+    let scanner = self::scanner(&node, Some("blocks"));
+    assert_eq!(scanner.deposits(49..=51).await.unwrap(), sound[..3]);
+    // Without its accounts there is no reading it.
+    node.lie(|method, params, answer| {
+        let detail = &params[1]["transactionDetails"];
+        if method == "getBlock" && (detail == "full" || detail == "accounts") {
+            answer["result"]["padding"] = vec![0; 2_000_000].into();
+        }
+    });
+    let unread = scanner.deposits(49..=51).await;
+    assert!(is_unavailable(&unread), "{unread:?}");
+}
+
+/// Only whole blocks are as large as a block.
+#[tokio::test]
+async fn small_questions_have_small_answers() {
+    let node = node(world()).await;
+    let trade = node.trade(&spec(json!({})));
+    node.lie(|method, _, answer| {
+        if method == "getSignatureStatuses" || method == "getMultipleAccounts" {
+            answer["result"]["padding"] = vec![0; 300_000].into();
+        }
+    });
+    let fate = trade.writer.fate(&vec![7; 64].into()).await;
+    assert!(matches!(fate, Err(ReadError::Unavailable(_))), "{fate:?}");
+    let currency = spec(json!({})).family.currency(&key(0x20).to_string());
+    let currency = trade.accounts.currency(&currency.unwrap()).await;
+    assert!(
+        matches!(currency, Err(ReadError::Unavailable(_))),
+        "{currency:?}"
+    );
 }
 
 #[tokio::test]
@@ -255,13 +409,16 @@ async fn what_the_index_forgot_is_in_the_blocks() {
     });
     let shown = scanner.deposits(50..=60).await.unwrap();
     assert_eq!(shown.len(), 2);
+    // Where no blocks are read, nothing is asked, as where the end is below the beginning.
+    let asked = node.calls("getBlock");
+    let omitted = scanner.omitted(50, &block(60, 59), &shown).await;
+    assert_eq!(omitted, Ok(Vec::new()));
+    let scanner = self::scanner(&node, Some("blocks"));
+    let omitted = scanner.omitted(61, &block(60, 59), &[]).await;
+    assert_eq!(omitted, Ok(Vec::new()));
+    assert_eq!(node.calls("getBlock"), asked);
     let omitted = scanner.omitted(50, &block(60, 59), &shown).await.unwrap();
     assert_eq!(told(&omitted), [(52, 3)]);
-    // Nothing is asked where the end is below the beginning.
-    assert_eq!(
-        scanner.omitted(61, &block(60, 59), &[]).await,
-        Ok(Vec::new())
-    );
 }
 
 #[tokio::test]
@@ -270,7 +427,9 @@ async fn blocks_that_do_not_stand_on_each_other_prove_nothing() {
         let mut world = world();
         change(&mut world);
         let node = node(world).await;
-        scanner(&node, None).omitted(from, &end, &[]).await
+        scanner(&node, Some("blocks"))
+            .omitted(from, &end, &[])
+            .await
     };
     let sound = omitted(|_| (), 56, block(60, 59)).await;
     assert_eq!(sound, Ok(Vec::new()));

@@ -39,7 +39,7 @@ fn change(choice: &Choice) -> u64 {
 }
 
 #[test]
-fn change_has_room_for_a_replacement_at_four_times_the_rate() {
+fn change_has_room_for_a_replacement_at_eight_times_the_rate() {
     // 50,000 and 1,410 of fee leave 90: nothing to raise the fee from.
     let two = chosen(&[51_500, 20_000], 50_000, (RATES, 1_000)).unwrap();
     assert_eq!(two.coins.len(), 2);
@@ -52,8 +52,9 @@ fn change_has_room_for_a_replacement_at_four_times_the_rate() {
         fee: plan.fee(&two.made).unwrap(),
         size: version::size(&two.made),
     };
-    let fourfold = Rates { now: 40, most: 500 };
-    assert!(plan.replacing(before, fourfold).is_some());
+    let dearer = Rates { now: 80, most: 500 };
+    let made = plan.replacing(before, dearer, version::Rise::Least);
+    assert!(made.is_some());
     // Where there is nothing else, the payment is made all the same.
     let one = chosen(&[51_500], 50_000, (RATES, 1_000)).unwrap();
     assert_eq!((one.coins.len(), change(&one)), (1, 0));
@@ -100,4 +101,19 @@ fn work_is_that_of_the_transaction_that_is_made() {
     assert_eq!(taken(&[51_500]), Ok(110));
     assert_eq!(taken(&[40_000, 40_000]), Ok(209));
     assert!(matches!(taken(&[40_000]), Err(Unselected::Short { .. })));
+}
+
+/// With version 3 nothing larger is passed on.
+#[test]
+fn nothing_is_made_that_is_larger_than_its_version_allows() {
+    let most = choose_many(140).unwrap();
+    assert!(version::size(&most.made) <= version::LARGEST);
+    let larger = choose_many(150);
+    assert!(matches!(larger, Err(SubmitError::Read(_))));
+}
+
+fn choose_many(count: u8) -> Result<Choice, SubmitError> {
+    let paid = u64::from(count) * 19_900;
+    let rates = Rates { now: 1, most: 1 };
+    chosen(&vec![20_000; usize::from(count)], paid, (rates, 50_000))
 }

@@ -21,12 +21,18 @@ const KEY: &str = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f
 const DEPOSITORY: &str = "bc1q82jn90vgkwvknrhxpla797tu050fj0jaaaznne";
 const ORDER: B256 = B256::repeat_byte(0xee);
 
+/// Outputs of an account that are shown.
+const LISTED: usize = 10_000;
+
 /// An account's outputs, each of a transaction of its own.
 struct Holdings(Vec<(Transaction, u64)>);
 
 #[async_trait]
 impl Outputs for Holdings {
     async fn unspent(&self, _: &Address) -> Result<Vec<Unspent>, ReadError> {
+        if self.0.len() > LISTED {
+            return Err(ReadError::TooLarge);
+        }
         let unspent = self.0.iter().map(|(transaction, value)| Unspent {
             output: coin::output(&OutPoint::new(transaction.compute_txid(), 0)),
             amount: Amount::from(*value),
@@ -71,6 +77,7 @@ fn purse(user: &str, values: &[u64]) -> Purse {
     Purse {
         failover: Failover::new("bitcoin", 1, vec![provider]).unwrap(),
         network: &MAIN,
+        most: 500,
     }
 }
 
@@ -252,4 +259,24 @@ async fn funds_of_another_deposit_are_refused() {
 fn shown_ids_are_those_of_the_transactions() {
     let txid = Txid::from_byte_array([1; 32]);
     assert_eq!(shown_txid(&txid), B256::repeat_byte(1));
+}
+
+/// Where one provider's word is enough it may say any rate, and a user's signature would pay it.
+#[tokio::test]
+async fn nothing_is_made_above_the_rate_that_the_operator_allows() {
+    let mut purse = purse(USER, &[900_000]);
+    purse.most = 10;
+    assert!(fund(&purse, (USER, None), 50_000).await.is_ok());
+    purse.most = 9;
+    let refused = fund(&purse, (USER, None), 50_000).await;
+    assert!(matches!(refused, Err(Unfunded::Unable(why)) if why.contains("10 satoshis")));
+}
+
+#[tokio::test]
+async fn an_account_with_more_outputs_than_are_listed_is_told_so() {
+    let fits = purse(USER, &[10_000; 10_000]);
+    assert!(fund(&fits, (USER, None), 50_000).await.is_ok());
+    let crowded = purse(USER, &[10_000; 10_001]);
+    let refused = fund(&crowded, (USER, None), 50_000).await;
+    assert!(matches!(refused, Err(Unfunded::Unable(why)) if why.contains("combined")));
 }

@@ -2,8 +2,9 @@ use std::{
     collections::HashMap,
     sync::{
         Mutex,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
 use bitcoin::{
@@ -20,7 +21,7 @@ use crate::{
         source::{Source, Spender, txid},
         trade::{
             coin::Coin,
-            scan_source::{Payee, Seen, Waits},
+            scan_source::{Payee, Seen, Waits, Whose},
         },
     },
     types::Amount,
@@ -40,6 +41,12 @@ pub struct Chain {
     lie: Mutex<Option<Lie>>,
     /// It shows other outputs of transactions than its blocks have.
     twists: AtomicBool,
+    /// Seconds that a look takes.
+    slow: AtomicUsize,
+    /// How many looks there were.
+    looks: AtomicUsize,
+    /// Transactions of more outputs than this are too large to read.
+    longest: AtomicUsize,
 }
 
 impl Chain {
@@ -49,6 +56,9 @@ impl Chain {
             waiting: Mutex::default(),
             lie: Mutex::default(),
             twists: AtomicBool::default(),
+            slow: AtomicUsize::new(0),
+            looks: AtomicUsize::new(0),
+            longest: AtomicUsize::new(100),
         };
         chain.mine(Vec::new());
         Arc::new(chain)
@@ -215,11 +225,22 @@ impl Blocks for Chain {
         Ok(block)
     }
 
+    async fn look_in(&self, txid: Txid, block: &Block) -> Result<Found, ReadError> {
+        self.looks.fetch_add(1, SeqCst);
+        let slow = self.slow.load(SeqCst) as u64;
+        tokio::time::sleep(Duration::from_secs(slow)).await;
+        let found = self.look(txid, block).await?.ok_or_else(moved)?;
+        match found.transaction.vout.len() > self.longest.load(SeqCst) {
+            true => Err(ReadError::TooLarge),
+            false => Ok(found),
+        }
+    }
+
     async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
         Ok(self.all().remove(&txid))
     }
 
-    async fn unspent(&self, _: &Payee) -> Result<Vec<Coin>, ReadError> {
+    async fn unspent(&self, _: &Payee, _: Whose) -> Result<Vec<Coin>, ReadError> {
         Ok(Vec::new())
     }
 
@@ -309,7 +330,7 @@ async fn deposits_are_found_in_block_order_and_nothing_else() {
     let scan = scan(&chain);
     let head = Scanner::head(&scan).await.unwrap();
     assert_eq!(head.number, 4);
-    let found = scan.deposits(0..=4).await.unwrap();
+    let found = scan.deposits(1..=4).await.unwrap();
     assert_eq!(amounts(&found), [(2, 7_000), (2, 8_000), (4, 9_000)]);
     let first = &found[0];
     assert_eq!(first.doubt, None);
@@ -321,7 +342,7 @@ async fn deposits_are_found_in_block_order_and_nothing_else() {
         two[0].compute_txid()
     );
     assert_eq!(first.hash, scan.block(2).await.unwrap().unwrap().hash);
-    assert_eq!(scan.omitted(0, &head, &found).await, Ok(Vec::new()));
+    assert_eq!(scan.omitted(1, &head, &found).await, Ok(Vec::new()));
     assert_eq!(scan.block(5).await, Ok(None));
     assert!(scan.deposits(4..=5).await.is_err(), "behind");
 }
@@ -376,7 +397,7 @@ async fn a_block_that_is_not_whole_is_no_block() {
     chain.lie(None);
     assert_eq!(scan.deposits(0..=1).await.unwrap().len(), 1);
     chain.twists.store(true, SeqCst);
-    let twisted = scan.deposits(0..=1).await;
+    let twisted = self::scan(&chain).deposits(0..=1).await;
     assert!(matches!(
         twisted,
         Err(ScanError::Read(ReadError::Doubtful(_)))
@@ -417,10 +438,65 @@ async fn many_blocks_are_too_many_and_one_is_not() {
         chain.mine(Vec::new());
     }
     let scan = scan(&chain);
-    let many = scan.deposits(0..=16).await;
+    let many = scan.deposits(0..=4).await;
     assert!(matches!(many, Err(ScanError::TooLarge(_))));
-    assert!(scan.deposits(0..=15).await.is_ok());
+    assert!(scan.deposits(0..=3).await.is_ok());
     assert!(scan.deposits(5..=5).await.is_ok());
+}
+
+/// Whoever pays a depository many times over must not hold up what others pay.
+#[tokio::test(start_paused = true)]
+async fn many_deposits_of_a_block_are_looked_at_together() {
+    let chain = Chain::new();
+    let all = (0..60).map(|more| deposit(&chain, 0, 7_000 + more));
+    chain.mine(all.collect());
+    chain.slow.store(1, SeqCst);
+    let began = tokio::time::Instant::now();
+    let found = scan(&chain).deposits(1..=1).await.unwrap();
+    let each = (0..60).map(|more| (1, 7_000 + more));
+    assert_eq!(amounts(&found), each.collect::<Vec<_>>());
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+/// A reading that is given up goes on where it was, and what was read of a block is not asked for again.
+#[tokio::test(start_paused = true)]
+async fn what_was_read_is_not_asked_for_again() {
+    let chain = Chain::new();
+    let all = (0..60).map(|more| deposit(&chain, 0, 7_000 + more));
+    chain.mine(all.collect());
+    chain.slow.store(1, SeqCst);
+    let scan = scan(&chain);
+    let patience = Duration::from_millis(2_500);
+    let late = tokio::time::timeout(patience, scan.deposits(1..=1)).await;
+    assert!(late.is_err());
+    let begun = chain.looks.load(SeqCst);
+    assert_eq!(scan.deposits(1..=1).await.unwrap().len(), 60);
+    assert!(chain.looks.load(SeqCst) - begun <= 60 - 24);
+    let begun = chain.looks.load(SeqCst);
+    assert_eq!(scan.deposits(0..=1).await.unwrap().len(), 60);
+    assert_eq!(chain.looks.load(SeqCst), begun);
+    // In another block it is another one.
+    chain.undo(1);
+    chain.mine(Vec::new());
+    assert_eq!(scan.deposits(0..=1).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_too_large_to_read_holds_up_no_other() {
+    let chain = Chain::new();
+    let mut large = deposit(&chain, 0, 7_000);
+    large.output.extend(vec![paid(&script(USER), 1_000); 10]);
+    let elsewhere = spending(&chain, 0, vec![paid(&script(USER), 9); 12]);
+    chain.mine(vec![elsewhere, large, deposit(&chain, 0, 8_000)]);
+    chain.longest.store(10, SeqCst);
+    let scan = scan(&chain);
+    let found = scan.deposits(0..=1).await.unwrap();
+    assert_eq!(amounts(&found), [(1, 7_000), (1, 8_000)]);
+    assert!(found[0].doubt.is_some() && found[1].doubt.is_none());
+    // Once somebody shows it, it is a deposit.
+    chain.longest.store(100, SeqCst);
+    let found = scan.deposits(0..=1).await.unwrap();
+    assert!(found.iter().all(|one| one.doubt.is_none()));
 }
 
 #[tokio::test]

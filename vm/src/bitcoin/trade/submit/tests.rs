@@ -251,12 +251,67 @@ async fn nothing_is_made_above_the_operators_limit() {
     let intent = rig.intent(60_000);
     assert_eq!(rig.prepared(&intent).await, Err(SubmitError::Dear));
     assert_eq!(rig.replaced(&attempt, false).await, None);
-    // What is no longer wanted is taken back all the same, at the limit.
+    // What is no longer wanted is taken back all the same: for the least that nodes ask, since nothing lands anyway.
     let cancelled = rig.replaced(&attempt, true).await.unwrap();
-    let made = newest(&cancelled);
-    let fee = 1_000_000 - given(&made, &rig.script);
+    let fee = |attempt: &Attempt| 1_000_000 - given(&newest(attempt), &rig.script);
+    let (before, size) = (fee(&attempt) - 60_000, newest(&cancelled).vsize() as u64);
+    let least = before + size;
+    assert!((least..=least + 2).contains(&fee(&cancelled)), "{least}");
+    assert_eq!(rig.sends(&cancelled).await, Some(Broadcast::Accepted));
+    assert_eq!(rig.replaced(&cancelled, false).await, None);
+    assert_eq!(rig.replaced(&cancelled, true).await, None);
+    // It is raised once that helps.
+    rig.world.state().rate = MOST;
+    let raised = rig.replaced(&cancelled, false).await.unwrap();
+    assert!(fee(&raised) >= size * MOST && raised.signed[2].cancels);
+}
+
+/// Whoever is paid hangs something on the payment that nobody mines: what replaces it has to pay for that, too.
+#[tokio::test]
+async fn a_payment_that_is_pinned_is_raised_until_nodes_take_it() {
+    for cancel in [false, true] {
+        let mut rig = Rig::new(&[1_000_000]);
+        let mut attempt = rig.pays(60_000).await;
+        rig.world.state().pinned = 2_500;
+        rig.world.state().rate = 12;
+        attempt = rig.replaced(&attempt, cancel).await.unwrap();
+        let mut said = rig.sends(&attempt).await;
+        assert_eq!(said, Some(Broadcast::Underpriced));
+        for _ in 0..10 {
+            if said == Some(Broadcast::Accepted) {
+                break;
+            }
+            attempt = rig.replaced(&attempt, cancel).await.unwrap();
+            said = rig.sends(&attempt).await;
+        }
+        assert_eq!(said, Some(Broadcast::Accepted), "{cancel}");
+        // Once they have it, it is left alone.
+        assert_eq!(rig.replaced(&attempt, cancel).await, None);
+        rig.world.mine(0);
+        assert_eq!(rig.paid(), if cancel { 0 } else { 60_000 });
+    }
+}
+
+/// However much hangs on it, no more than the operator allows is paid.
+#[tokio::test]
+async fn what_is_pinned_is_raised_to_the_limit_and_no_further() {
+    let mut rig = Rig::new(&[1_000_000]);
+    let mut attempt = rig.pays(60_000).await;
+    rig.world.state().pinned = 1_000_000;
+    rig.world.state().rate = 12;
+    let mut raised = 0;
+    while let Some(next) = rig.replaced(&attempt, false).await {
+        attempt = next;
+        raised += 1;
+        assert!(raised < 20);
+    }
+    let made = newest(&attempt);
+    let fee = 940_000 - given(&made, &rig.script);
     let size = made.weight().to_vbytes_ceil();
-    assert!(fee <= (size + 1) * MOST, "{fee}");
+    assert!(
+        (size * (MOST - 2)..=(size + 1) * MOST).contains(&fee),
+        "{fee}"
+    );
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ fn a_replacement_spends_the_same_and_pays_the_same_for_more() {
         fee: plan.fee(&first).unwrap(),
         size: size(&first),
     };
-    let replaced = |now: u64, most: u64| plan.replacing(before, Rates { now, most });
+    let replaced = |now: u64, most: u64| plan.replacing(before, Rates { now, most }, Rise::Least);
     let dearer = replaced(20, 100).unwrap();
     assert_eq!(dearer.input, first.input);
     assert_eq!(dearer.output[0], first.output[0]);
@@ -99,7 +99,7 @@ fn change_pays_for_replacements_until_it_is_dust() {
         fee: 1_410,
         size: 141,
     };
-    let replaced = |now: u64| plan.replacing(before, Rates { now, most: 1_000 });
+    let replaced = |now: u64| plan.replacing(before, Rates { now, most: 1_000 }, Rise::Least);
     let without = replaced(15).unwrap();
     assert_eq!(told(&plan, &without), (50_000, None, 2_000));
     // 110 virtual bytes at 19 would be more than the coin has left.
@@ -128,7 +128,7 @@ fn what_cancels_pays_nobody_else_and_replaces_what_pays() {
         ..paying
     };
     let rates = Rates { now: 1, most: 100 };
-    let cancel = plan.replacing(before, rates).unwrap();
+    let cancel = plan.replacing(before, rates, Rise::Least).unwrap();
     assert_eq!(cancel.input, first.input);
     assert_eq!(cancel.output.len(), 1);
     assert_eq!(cancel.output[0].script_pubkey, own);
@@ -140,7 +140,7 @@ fn what_cancels_pays_nobody_else_and_replaces_what_pays() {
         coins: &poor,
         ..plan
     };
-    assert_eq!(plan.replacing(before, rates), None);
+    assert_eq!(plan.replacing(before, rates, Rise::Least), None);
 }
 
 #[test]
@@ -156,7 +156,8 @@ fn a_replacement_is_dearer_by_the_byte_too() {
         fee: 2_000,
         size: 70,
     };
-    let made = plan.replacing(before, Rates { now: 1, most: 100 }).unwrap();
+    let rates = Rates { now: 1, most: 100 };
+    let made = plan.replacing(before, rates, Rise::Least).unwrap();
     let (fee, size) = (plan.fee(&made).unwrap(), size(&made));
     assert!(fee * before.size > before.fee * size, "{fee} for {size}");
 }
@@ -177,4 +178,43 @@ fn sizes_are_those_of_signed_transactions() {
     assert_eq!(made(1, 2), 141);
     assert_eq!(made(2, 2), 209);
     assert_eq!(made(10, 1), 722);
+}
+
+#[test]
+fn a_quarter_more_is_paid_up_to_the_limit_whatever_is_asked_now() {
+    let (coins, outputs, own) = ([coin(1, 60_000)], [paid(50_000)], script(8));
+    let plan = Plan {
+        coins: &coins,
+        outputs: &outputs,
+        change: &own,
+    };
+    let paid = |fee: u64, most: u64| {
+        let before = Before { fee, size: 141 };
+        let rates = Rates { now: 1, most };
+        let made = plan.replacing(before, rates, Rise::Quarter);
+        made.map(|made| plan.fee(&made).unwrap())
+    };
+    assert_eq!(paid(1_410, 100), Some(1_762));
+    assert_eq!(paid(141, 100), Some(282));
+    // The operator's limit counts, and so does the least that nodes ask for.
+    assert_eq!(paid(1_410, 12), Some(141 * 12));
+    assert_eq!(paid(1_410, 11), Some(1_551));
+    assert_eq!(paid(1_411, 11), None);
+}
+
+#[test]
+fn every_transaction_is_of_version_3() {
+    let (coins, outputs, own) = ([coin(1, 60_000)], [paid(50_000)], script(8));
+    let plan = Plan {
+        coins: &coins,
+        outputs: &outputs,
+        change: &own,
+    };
+    let cancel = Plan {
+        outputs: &[],
+        ..plan
+    };
+    for made in [plan.first(1), cancel.first(1)] {
+        assert_eq!(made.unwrap().version, Version(3));
+    }
 }

@@ -32,6 +32,7 @@ fn limits_are_those_of_the_file() {
         (json!({"maxrate": 1}), "maxrate"),
         (json!({"maxRate": "1"}), "maxRate"),
         (json!({"vbytes": -1}), "vbytes"),
+        (json!({"vbytes": 10_001}), "vbytes"),
     ] {
         let error = read(wrong).unwrap_err().to_string();
         assert!(error.contains(named), "{error}");

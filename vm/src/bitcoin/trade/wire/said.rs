@@ -18,6 +18,8 @@ const CHEAP: &[&str] = &[
     "mempool min fee not met",
     "txn-mempool-conflict",
 ];
+/// Rules that time mends.
+const EARLY: &[&str] = &["premature-spend"];
 /// Broken rules of consensus: no node ever takes it.
 const NEVER: &[&str] = &["bad-txns-", "script-verify-flag-failed", "TX decode failed"];
 
@@ -34,7 +36,7 @@ pub fn verdict(message: &str) -> Broadcast {
         return Broadcast::Underpriced;
     }
     let message = text::short(message);
-    match has(NEVER) {
+    match has(NEVER) && !has(EARLY) {
         true => Broadcast::Refused(message),
         false => Broadcast::Rejected(message),
     }
@@ -90,6 +92,10 @@ mod tests {
                 Broadcast::Refused(String::new()),
             ),
             ("dust", Broadcast::Rejected(String::new())),
+            (
+                "bad-txns-premature-spend-of-coinbase, tried to spend coinbase at depth 3",
+                Broadcast::Rejected(String::new()),
+            ),
             ("", Broadcast::Rejected(String::new())),
         ] {
             let said = verdict(message);

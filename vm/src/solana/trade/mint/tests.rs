@@ -9,11 +9,11 @@ use super::{
 };
 
 #[test]
-fn mints_of_both_programs_are_read_and_remembered() {
+fn mints_of_both_programs_are_read() {
     let read = Mint::read(&key(1), &old(9)).unwrap();
     assert_eq!((read.program, read.decimals), (TOKEN, 9));
     assert_eq!((read.account_bytes, read.fees, read.bar), (165, None, None));
-    assert_eq!(Mint::known(&key(1)), Some(read));
+    assert_eq!((read.key, read.unpaid()), (key(1), None));
     let read = Mint::read(&key(2), &costly(6, [(0, 10, 100), (5, 20, 200)])).unwrap();
     assert_eq!(
         (read.program, read.decimals, read.bar),
@@ -21,7 +21,7 @@ fn mints_of_both_programs_are_read_and_remembered() {
     );
     // 165 bytes, the kind, an immutable owner, and what is withheld of transfers.
     assert_eq!(read.account_bytes, 165 + 1 + 4 + (4 + 8));
-    assert_eq!(Mint::known(&key(3)), None);
+    assert!(read.unpaid().unwrap().contains("fee"));
 }
 
 #[test]
@@ -37,7 +37,6 @@ fn what_is_no_mint_is_none() {
     ] {
         assert_eq!(Mint::read(&key(6), &account), None);
     }
-    assert_eq!(Mint::known(&key(6)), None);
 }
 
 #[test]
@@ -55,31 +54,43 @@ fn tokens_that_run_a_program_are_barred() {
 }
 
 #[test]
-fn enough_arrives_whatever_fee_of_now_or_soon_applies() {
+fn enough_arrives_whatever_fee_of_now_or_later_applies() {
     let free = Mint::read(&key(10), &old(0)).unwrap();
-    assert_eq!(free.gross(77, Some(1)), Some(77));
-    // One per cent, at most 1,000; from epoch 10 on two per cent, at most 5,000.
-    let mint = Mint::read(&key(11), &costly(0, [(0, 1_000, 100), (10, 5_000, 200)])).unwrap();
-    assert_eq!(mint.gross(9_900, Some(8)), Some(10_000));
-    assert_eq!(mint.gross(9_800, Some(10)), Some(10_000));
-    // The next epoch may come before the transaction lands.
-    assert_eq!(mint.gross(9_800, Some(9)), Some(10_000));
-    assert_eq!(mint.gross(9_800, None), Some(10_000));
-    assert_eq!(mint.gross(1_000_000, Some(8)), Some(1_001_000));
-    assert_eq!(mint.gross(u64::MAX, Some(8)), None);
-    let [older, newer] = mint.fees.unwrap();
-    for amount in [1, 2, 49, 50, 51, 99, 100, 101, 9_999, 123_457] {
-        let [old, soon, new] = [8, 9, 10].map(|epoch| mint.gross(amount, Some(epoch)).unwrap());
-        let arrives = |fee: &TransferFee, gross| fee.calculate_post_fee_amount(gross).unwrap();
-        assert!(arrives(&older, old) >= amount && arrives(&newer, new) >= amount);
-        assert!(arrives(&older, soon) >= amount && arrives(&newer, soon) >= amount);
-        assert!(arrives(&older, old - 1) < amount, "{amount}");
+    assert_eq!(free.gross(77), Some(77));
+    // One per cent, at most 1,000; from epoch 10 on two per cent, at most 5,000; and the other way round.
+    let (low, high) = ((0, 1_000, 100), (10, 5_000, 200));
+    for fees in [[low, high], [high, low]] {
+        let mint = Mint::read(&key(11), &costly(0, fees)).unwrap();
+        assert_eq!(mint.gross(9_800), Some(10_000));
+        assert_eq!(mint.gross(1_000_000), Some(1_005_000));
+        assert_eq!(mint.gross(u64::MAX), None);
+        for amount in [1, 2, 49, 50, 51, 99, 100, 101, 9_999, 123_457] {
+            let gross = mint.gross(amount).unwrap();
+            let arrives = |gross| {
+                let fees = mint.fees.unwrap();
+                fees.map(|fee| fee.calculate_post_fee_amount(gross).unwrap())
+            };
+            assert!(arrives(gross).iter().all(|arrives| *arrives >= amount));
+            assert!(arrives(gross - 1).iter().any(|arrives| *arrives < amount));
+        }
     }
-    // A fee that falls: the higher one until it is over.
-    let falls = Mint::read(&key(12), &costly(0, [(0, 9_000, 200), (10, 9_000, 100)])).unwrap();
-    let of = |epoch| falls.gross(9_900, epoch).unwrap();
-    assert_eq!((of(Some(10)), of(None)), (10_000, of(Some(9))));
-    assert!(of(Some(9)) > 10_000);
+}
+
+#[test]
+fn nobody_is_paid_in_tokens_whose_transfers_cost_now_or_later() {
+    let (none, some, most) = ((0, 1_000, 0), (0, 1_000, 1), (9, u64::MAX, 9_999));
+    for (fees, is_paid) in [
+        ([none, none], true),
+        ([some, none], false),
+        ([none, some], false),
+        ([none, most], false),
+    ] {
+        let mint = Mint::read(&key(13), &costly(0, fees)).unwrap();
+        assert_eq!(mint.unpaid().is_none(), is_paid, "{fees:?}");
+        assert_eq!(mint.bar, None);
+    }
+    let barred = Mint::read(&key(14), &hooked(Some(key(9)))).unwrap();
+    assert_eq!(barred.unpaid(), barred.bar);
 }
 
 #[test]

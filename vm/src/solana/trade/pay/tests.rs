@@ -13,10 +13,10 @@ use crate::{
 
 const ORDER: B256 = B256::repeat_byte(0xab);
 
-fn facts(mint: u8, account: &super::super::super::raw::RawAccount, epoch: u64) -> Facts {
+fn facts(mint: u8, account: &super::super::super::raw::RawAccount) -> Facts {
     Facts {
         mints: vec![Mint::read(&place(mint), account).unwrap()],
-        epoch: Some(epoch),
+        there: Vec::new(),
     }
 }
 
@@ -57,7 +57,7 @@ fn lamports_are_paid_behind_the_memo() {
 
 #[test]
 fn tokens_are_paid_to_accounts_that_are_made_before() {
-    let facts = facts(9, &old(6), 1);
+    let facts = facts(9, &old(6));
     let paid = payments(&[(2, 9, 5), (3, 9, 7), (2, 9, 11)]);
     let list = paid.instructions(&place(1), &facts).unwrap();
     let programs: Vec<_> = list.iter().map(|one| one.program_id).collect();
@@ -93,19 +93,43 @@ fn tokens_are_paid_to_accounts_that_are_made_before() {
 }
 
 #[test]
-fn tokens_whose_transfers_cost_arrive_whole() {
-    let fees = [(0, 1_000_000, 100), (0, 1_000_000, 100)];
-    let facts = facts(9, &costly(2, fees), 3);
-    let paid = payments(&[(2, 9, 9_900)]);
-    assert_eq!(
-        paid.tokens(&facts),
-        Ok(vec![(place(9), Amount::from(10_000))])
-    );
+fn accounts_that_are_there_are_not_made() {
+    let mut facts = facts(9, &old(6));
+    let paid = payments(&[(2, 9, 5), (3, 9, 7)]);
+    facts.there.push(account(2, 9, &TOKEN));
     let list = paid.instructions(&place(1), &facts).unwrap();
-    assert_eq!(list[2].data[1..9], 10_000_u64.to_le_bytes());
+    let made: Vec<_> = list
+        .iter()
+        .filter(|one| one.program_id == ASSOCIATED)
+        .collect();
+    assert_eq!(made.len(), 1);
+    assert_eq!(made[0].accounts[1].pubkey, account(3, 9, &TOKEN));
+    // They have to be there all the same.
+    assert_eq!(paid.made(&facts).unwrap().len(), 2);
+    facts.there.push(account(3, 9, &TOKEN));
+    let list = paid.instructions(&place(1), &facts).unwrap();
+    assert!(list.iter().all(|one| one.program_id != ASSOCIATED));
+}
+
+#[test]
+fn tokens_whose_transfers_cost_are_not_paid() {
+    let (none, some) = ((0, 1_000_000, 0), (7, u64::MAX, 9_999));
+    let paid = payments(&[(2, 9, 9_900)]);
+    for fees in [[some, some], [none, some], [some, none]] {
+        let facts = facts(9, &costly(2, fees));
+        let refused = paid.instructions(&place(1), &facts).unwrap_err();
+        assert!(refused.0.contains("cost a fee"), "{refused}");
+        assert!(paid.made(&facts).is_err() && paid.tokens(&facts).is_err());
+        assert!(facts.unpaid().unwrap().contains("cost a fee"));
+    }
+    // A mint that may ask for a fee, and asks for none.
+    let facts = facts(9, &costly(2, [none, none]));
+    assert_eq!(facts.unpaid(), None);
+    let sums = paid.tokens(&facts);
+    assert_eq!(sums, Ok(vec![(place(9), Amount::from(9_900))]));
+    let list = paid.instructions(&place(1), &facts).unwrap();
+    assert_eq!(list[2].data[1..9], 9_900_u64.to_le_bytes());
     assert!(paid.made(&facts).unwrap()[0].bytes > 165);
-    let too_much = payments(&[(2, 9, u64::MAX)]);
-    assert!(too_much.instructions(&place(1), &facts).is_err());
 }
 
 #[test]
@@ -113,9 +137,9 @@ fn currencies_that_are_not_known_or_barred_are_not_paid() {
     let paid = payments(&[(2, 9, 5)]);
     let unknown = paid.instructions(&place(1), &Facts::default());
     assert!(unknown.unwrap_err().0.contains("no mint"));
-    let barred = facts(9, &hooked(Some(place(7))), 1);
+    let barred = facts(9, &hooked(Some(place(7))));
     let refused = paid.instructions(&place(1), &barred).unwrap_err();
-    assert!(refused.0.contains("cannot be sent"), "{refused}");
+    assert!(refused.0.contains("are not sent"), "{refused}");
     assert!(paid.made(&barred).is_err() && paid.tokens(&barred).is_err());
 }
 

@@ -1,18 +1,21 @@
 //! What the scan asks a node.
 
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::json;
 use solana_client::rpc_request::RpcRequest;
 use solana_pubkey::Pubkey;
 
 use super::super::super::{
     question::{Questions, Standing, failed, hash, since_1970},
-    raw::{Key, RawMeta, RawSigned},
+    raw::{Key, RawMeta, RawSigned, RawTokenBalance},
 };
 use crate::ReadError;
 
-/// The most transactions of one answer about an account.
-pub const PAGE: usize = 1_000;
+/// The most transactions of one answer about an account. Each comes with its memos, of which a letter may be six.
+pub const PAGE: usize = 500;
 
 /// A transaction that names an account (`getSignaturesForAddress`).
 #[derive(Clone, Debug, Deserialize)]
@@ -39,6 +42,81 @@ pub struct RawFullBlock {
     pub signatures: Vec<String>,
     #[serde(default)]
     pub transactions: Vec<RawInside>,
+}
+
+/// A block with the accounts of its transactions, without what those did.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawBlockAccounts {
+    blockhash: Key,
+    previous_blockhash: Key,
+    pub parent_slot: u64,
+    #[serde(default)]
+    block_height: Option<u64>,
+    pub transactions: Vec<RawAccounts>,
+}
+
+/// The accounts of a transaction, those from lookup tables among them.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawAccounts {
+    transaction: RawNamed,
+    meta: Option<RawEffects>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawNamed {
+    signatures: Vec<String>,
+    account_keys: Vec<RawNamedKey>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RawNamedKey {
+    pubkey: Key,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawEffects {
+    #[serde(rename = "err", deserialize_with = "is_some")]
+    failed: bool,
+    #[serde(default)]
+    post_token_balances: Option<Vec<RawTokenBalance>>,
+}
+
+impl RawBlockAccounts {
+    /// As it stands at its slot; its time is of no use here.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            hash: hash(&self.blockhash.0),
+            parent: hash(&self.previous_blockhash.0),
+            time: None,
+            height: self.block_height,
+        }
+    }
+}
+
+impl RawAccounts {
+    /// Its id, if it names one of these accounts or one of them owns tokens after it, or if its effects are not kept.
+    /// Not where it failed.
+    pub fn id_of_any(&self, accounts: [&Pubkey; 2]) -> Option<&str> {
+        let keys = self.transaction.account_keys.iter();
+        let mut keys = keys.map(|one| one.pubkey);
+        let concerns = match &self.meta {
+            None => true,
+            Some(meta) => {
+                let held = meta.post_token_balances.iter().flatten();
+                let owners = held.filter_map(|held| held.owner);
+                !meta.failed
+                    && keys
+                        .by_ref()
+                        .chain(owners)
+                        .any(|key| accounts.contains(&&key.0))
+            }
+        };
+        let id = self.transaction.signatures.first();
+        id.map(String::as_str).filter(|_| concerns)
+    }
 }
 
 /// A transaction in the answer about its block.
@@ -91,13 +169,22 @@ impl Questions {
         self.block_with(slot, "full").await
     }
 
-    async fn block_with(&self, slot: u64, details: &str) -> Result<RawFullBlock, ReadError> {
+    /// The block at a slot with the accounts of its transactions.
+    pub async fn block_accounts(&self, slot: u64) -> Result<RawBlockAccounts, ReadError> {
+        self.block_with(slot, "accounts").await
+    }
+
+    async fn block_with<T: DeserializeOwned>(
+        &self,
+        slot: u64,
+        details: &str,
+    ) -> Result<T, ReadError> {
         let what = json!({
             "commitment": "finalized", "encoding": "json", "transactionDetails": details, "rewards": false,
             "maxSupportedTransactionVersion": 0,
         });
         let asked = self.ask(RpcRequest::GetBlock, json!([slot, what]));
-        let found: Option<RawFullBlock> = asked.await.map_err(failed)?;
+        let found: Option<T> = asked.await.map_err(failed)?;
         found.ok_or_else(|| ReadError::Unavailable("a block is not shown".into()))
     }
 }

@@ -76,9 +76,26 @@ fn linked(walked: &[Walked], from: u64) -> Result<(), ReadError> {
     }
 }
 
+/// A block with what it has for the depository. Anybody can make a block larger than what is read of one, by what
+/// programs tell each other: then the transactions that concern the depository are asked for one by one.
 async fn walked(node: &Node, slot: u64) -> Result<Walked, ReadError> {
-    let asked = node.link.questions.whole(slot);
-    let whole = node.link.read(Box::pin(asked)).await?;
+    let closed = |_| doubt("the line is closed");
+    let permit = node.one_block.acquire().await.map_err(closed)?;
+    let asked = node.blocks.questions.whole(slot);
+    let whole = node.blocks.read(Box::pin(asked)).await;
+    let walked = match whole {
+        Ok(whole) => Box::pin(of_whole(node, slot, whole)).await,
+        Err(error @ (ReadError::Doubtful(_) | ReadError::Foreign(_))) => Err(error),
+        Err(error) => {
+            tracing::debug!(%error, slot, "a block is read by its accounts");
+            Box::pin(of_accounts(node, slot)).await
+        }
+    };
+    drop(permit);
+    walked
+}
+
+async fn of_whole(node: &Node, slot: u64, whole: RawFullBlock) -> Result<Walked, ReadError> {
     let standing = whole.standing()?;
     let (parent_slot, block_time) = (whole.parent_slot, whole.block_time);
     let mut found = Vec::new();
@@ -98,6 +115,25 @@ async fn walked(node: &Node, slot: u64) -> Result<Walked, ReadError> {
     Ok(Walked {
         slot,
         parent_slot,
+        standing,
+        found,
+    })
+}
+
+async fn of_accounts(node: &Node, slot: u64) -> Result<Walked, ReadError> {
+    let asked = node.blocks.questions.block_accounts(slot);
+    let block = node.blocks.read(Box::pin(asked)).await?;
+    let (standing, mut found) = (block.standing(), Vec::new());
+    if let Some(depository) = &node.rules.depository {
+        let own = [&depository.program, &depository.vault];
+        let inside = block.transactions.iter();
+        for id in inside.filter_map(|inside| inside.id_of_any(own)) {
+            found.extend(node.of_id(slot, id, standing.hash).await?);
+        }
+    }
+    Ok(Walked {
+        slot,
+        parent_slot: block.parent_slot,
         standing,
         found,
     })

@@ -1,7 +1,7 @@
 use super::{
     super::{
         body::address,
-        fixtures::{Fee, costly, hooked, key as place, old},
+        fixtures::{Fee, costly, hooked, key as place, old, remember},
         swap,
     },
     *,
@@ -99,7 +99,7 @@ fn tokens_of_both_programs_are_deposited() {
         (0x22, costly(6, fees), TOKEN_2022, 103),
     ] {
         let mint = place(at);
-        Mint::read(&mint, &read).unwrap();
+        remember(&mint, &read);
         let draft = plain(&mint, 100).unwrap();
         assert_eq!(draft.value, U256::ZERO);
         let tokens = |owner: &Pubkey| associated(owner, &mint, &token_program).unwrap();
@@ -127,7 +127,7 @@ fn what_cannot_be_deposited_is_no_step() {
     let unread = plain(&place(0x31), 5).unwrap_err();
     assert!(unread.0.starts_with("no mint is known at"), "{unread}");
     let mint = place(0x32);
-    Mint::read(&mint, &hooked(Some(place(9)))).unwrap();
+    remember(&mint, &hooked(Some(place(9))));
     let barred = plain(&mint, 5).unwrap_err();
     assert!(barred.0.contains("cannot be sent"), "{barred}");
     let terms = Choices::default();
@@ -196,7 +196,7 @@ fn exchange(value: u64) -> Step {
 #[test]
 fn exchange_and_deposit_are_one_transaction() {
     for (currency, value) in [(place(0x61), 40_u64), (SYSTEM, 0)] {
-        Mint::read(&place(0x61), &old(6)).unwrap();
+        remember(&place(0x61), &old(6));
         let before = [exchange(value)];
         let draft = deposit(&currency, 5, (&before, &Choices::default())).unwrap();
         // Lamports that were bought are not the user's own.
@@ -235,9 +235,8 @@ fn exchange_is_named_by_a_memo() {
 #[test]
 fn accounts_that_stay_are_told_with_their_size() {
     let (mint, wrapped) = (place(0x71), place(0x72));
-    Mint::read(&mint, &costly(6, [(0, 1, 1), (0, 1, 1)])).unwrap();
-    Mint::read(&wrapped, &old(9)).unwrap();
-    let (known, old) = (Mint::known(&mint).unwrap(), Mint::known(&wrapped).unwrap());
+    let known = remember(&mint, &costly(6, [(0, 1, 1), (0, 1, 1)]));
+    let old = remember(&wrapped, &old(9));
     let draft = plain(&mint, 5).unwrap();
     let Content::Instructions(mut own) = Content::of(&draft).unwrap() else {
         panic!("{draft:?}");

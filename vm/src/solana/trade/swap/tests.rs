@@ -13,7 +13,7 @@ use crate::{
     solana::{
         FAMILY,
         programs::{ASSOCIATED, TOKEN, associated},
-        trade::fixtures::{key as place, old},
+        trade::fixtures::{key as place, old, remember},
     },
     trade::{Choices, HeadCalls, SwapContracts},
     types::U256,
@@ -302,16 +302,111 @@ async fn built(
     instructions: Value,
     order: SwapOrder,
 ) -> (Result<SwapDraft, SwapError>, Option<Value>) {
+    let (built, asked) = exchanged((SOL, USDC, true), instructions, order).await;
+    (built, asked.map(|(_, asked)| asked))
+}
+
+/// The draft of an exchange of the recorded amounts, whose instructions are these, and the question for them.
+async fn exchanged(
+    (from, into, exact_input): (&str, &str, bool),
+    instructions: Value,
+    order: SwapOrder,
+) -> (Result<SwapDraft, SwapError>, Option<Question>) {
+    let mint = |text: &str| match text {
+        SOL => WRAPPED[0].to_string(),
+        mint => mint.to_owned(),
+    };
+    let mut said = quote();
+    said["inputMint"] = mint(from).into();
+    said["outputMint"] = mint(into).into();
+    said["swapMode"] = mode(exact_input).into();
     let service = Service::start(move |path, _| match path {
-        "quote" => (200, quote()),
+        "quote" => (200, said.clone()),
         _ => (200, instructions.clone()),
     });
     let service = service.await;
     let venue = service.venue();
-    let offer = venue.offer(&terms(SOL, USDC, INPUT)).await.unwrap();
+    let amount = if exact_input { INPUT } else { OUTPUT };
+    let wanted = SwapTerms {
+        exact_input,
+        ..terms(from, into, amount)
+    };
+    let offer = venue.offer(&wanted).await.unwrap();
     let built = venue.build(&offer, &order).await;
-    let asked = service.asked().into_iter().nth(1);
-    (built, asked.map(|(_, asked)| asked))
+    (built, service.asked().into_iter().nth(1))
+}
+
+/// The user's associated account.
+fn owned(mint: &Pubkey) -> Pubkey {
+    associated(&USER.parse().unwrap(), mint, &TOKEN).unwrap()
+}
+
+/// The accounts of a kind of exchange of the user's tokens, and its data without a fee and without slippage.
+fn kind_of(name: &str, (from, into): (Pubkey, Pubkey), (amount, limit): (u64, u64)) -> Value {
+    let user: Pubkey = USER.parse().unwrap();
+    let events = "D8cy77BBepLMngZx6ZukaTff5hCt1HrWyKk3Hnd9oitf";
+    let ends = [events.parse().unwrap(), PROGRAM];
+    let (source, output) = (owned(&from), owned(&into));
+    let (discriminator, head, accounts) = match name {
+        "route" => (
+            "e517cb977ae3ad2a",
+            &[][..],
+            vec![TOKEN, user, source, output, PROGRAM, into, PROGRAM],
+        ),
+        "exact_out_route" => (
+            "d033ef977b2bed5c",
+            &[][..],
+            vec![
+                TOKEN, user, source, output, PROGRAM, from, into, PROGRAM, PROGRAM,
+            ],
+        ),
+        shared => (
+            match shared {
+                "shared_accounts_route" => "c1209b3341d69c81",
+                _ => "b0d169a89a7d453e",
+            },
+            &[7][..],
+            vec![
+                TOKEN,
+                place(0x31),
+                user,
+                source,
+                place(0x32),
+                place(0x33),
+                output,
+                from,
+                into,
+                PROGRAM,
+                PROGRAM,
+            ],
+        ),
+    };
+    let accounts = accounts.into_iter().chain(ends).chain([place(0x34), user]);
+    let accounts = accounts.enumerate().map(|(at, key)| {
+        let signs = key == user && at < 3;
+        json!({"pubkey": key.to_string(), "isSigner": signs, "isWritable": false})
+    });
+    let data = [
+        &alloy::hex::decode(discriminator).unwrap()[..],
+        head,
+        &[1, 0, 0, 0, 89, 1, 100, 0, 1],
+        &amount.to_le_bytes(),
+        &limit.to_le_bytes(),
+        &[0; 3],
+    ];
+    json!({
+        "programId": PROGRAM.to_string(), "accounts": accounts.collect::<Vec<_>>(),
+        "data": BASE64_STANDARD.encode(data.concat()),
+    })
+}
+
+/// The recorded instructions with another exchange, alone.
+fn alone(exchange: Value) -> Value {
+    let mut instructions = recorded("instructions");
+    instructions["setupInstructions"] = json!([]);
+    instructions["cleanupInstruction"] = Value::Null;
+    instructions["swapInstruction"] = exchange;
+    instructions
 }
 
 #[tokio::test]
@@ -364,6 +459,18 @@ async fn callers_choices_reach_the_service() {
     assert!(own.work_limit);
 }
 
+/// Makes an owner's associated account of a mint, for the user's lamports.
+fn made(owner: &str, mint: &str) -> Value {
+    let account = associated(&owner.parse().unwrap(), &mint.parse().unwrap(), &TOKEN);
+    let account = account.unwrap().to_string();
+    let keys = [USER, &account, owner, mint, SOL, &TOKEN.to_string()];
+    let accounts = keys.iter().enumerate();
+    let accounts =
+        accounts.map(|(at, key)| json!({"pubkey": key, "isSigner": at == 0, "isWritable": true}));
+    let accounts: Vec<_> = accounts.collect();
+    json!({"programId": ASSOCIATED.to_string(), "accounts": accounts, "data": "AQ=="})
+}
+
 /// The user's transfer of lamports.
 fn transfer(to: &str, amount: u64) -> Value {
     let data = [&[2, 0, 0, 0][..], &amount.to_le_bytes()].concat();
@@ -384,11 +491,7 @@ async fn what_the_user_must_not_sign_is_not_built() {
         change(&mut data);
         json!(BASE64_STANDARD.encode(data))
     };
-    let made_for = |owner: &str| {
-        let account = |key: &str| json!({"pubkey": key, "isSigner": false, "isWritable": true});
-        let accounts = [account(USER), account(USDC), account(owner)];
-        json!({"programId": ASSOCIATED.to_string(), "accounts": accounts, "data": "AQ=="})
-    };
+    let made_for = |owner: &str| made(owner, &WRAPPED[0].to_string());
     for (pointer, value) in [
         ("/otherInstructions", json!([transfer(&other, 1)])),
         ("/tokenLedgerInstruction", transfer(&other, 1)),
@@ -444,40 +547,278 @@ async fn what_the_user_must_not_sign_is_not_built() {
     assert!(is_unavailable(&swap) && asked.is_some());
 }
 
+/// Each place of the recorded exchange, with somebody else's account in it.
+#[tokio::test]
+async fn exchange_names_the_accounts_of_the_order_only() {
+    let other = place(0x77).to_string();
+    for at in 0..=8 {
+        let mut changed = recorded("instructions");
+        changed["swapInstruction"]["accounts"][at]["pubkey"] = json!(other);
+        let (swap, _) = built(changed, order(OUTPUT)).await;
+        assert!(is_unavailable(&swap), "{at}: {swap:?}");
+    }
+    // Another account of the user's, and accounts of the right mint for somebody else.
+    let theirs = associated(&place(0x77), &USDC.parse().unwrap(), &TOKEN);
+    let theirs = theirs.unwrap().to_string();
+    let others = owned(&place(0x78)).to_string();
+    for (at, account) in [(2, &others), (3, &others), (3, &theirs), (4, &theirs)] {
+        let mut changed = recorded("instructions");
+        changed["swapInstruction"]["accounts"][at]["pubkey"] = json!(account);
+        let (swap, _) = built(changed, order(OUTPUT)).await;
+        assert!(is_unavailable(&swap), "{at} {account}: {swap:?}");
+    }
+    // Without those at the end, there is no such exchange.
+    let mut changed = recorded("instructions");
+    let accounts = changed["swapInstruction"]["accounts"].as_array_mut();
+    accounts.unwrap().truncate(8);
+    assert!(is_unavailable(&built(changed, order(OUTPUT)).await.0));
+}
+
+#[tokio::test]
+async fn accounts_of_each_kind_are_held_against_the_order() {
+    let (from, into): (Pubkey, Pubkey) = (place(0x21), place(0x22));
+    let (text, other) = (
+        [from, into].map(|it| it.to_string()),
+        place(0x77).to_string(),
+    );
+    for (name, exact_input, places) in [
+        ("route", true, &[0, 1, 2, 3, 4, 5, 6, 7, 8][..]),
+        (
+            "shared_accounts_route",
+            true,
+            &[0, 2, 3, 6, 7, 8, 9, 10, 11, 12],
+        ),
+        (
+            "exact_out_route",
+            false,
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+        ),
+        (
+            "shared_accounts_exact_out_route",
+            false,
+            &[0, 2, 3, 6, 7, 8, 9, 10, 11, 12],
+        ),
+    ] {
+        let amounts = match exact_input {
+            true => (INPUT, OUTPUT),
+            false => (OUTPUT, INPUT),
+        };
+        let limit = amounts.1;
+        let swapped = async |exchange: Value, exact_input: bool| {
+            let terms = (&*text[0], &*text[1], exact_input);
+            exchanged(terms, alone(exchange), order(limit)).await.0
+        };
+        let sound = kind_of(name, (from, into), amounts);
+        let swap = swapped(sound.clone(), exact_input).await;
+        assert!(swap.is_ok(), "{name}: {swap:?}");
+        for at in places {
+            let mut changed = sound.clone();
+            changed["accounts"][at]["pubkey"] = json!(other);
+            let swap = swapped(changed, exact_input).await;
+            assert!(is_unavailable(&swap), "{name} {at}: {swap:?}");
+        }
+        // The other mint's account, the other way round, and as an exchange of the other sort.
+        let swap = swapped(kind_of(name, (into, from), amounts), exact_input).await;
+        assert!(is_unavailable(&swap), "{name}: {swap:?}");
+        let other_sort = match name {
+            "route" => "exact_out_route",
+            _ => "route",
+        };
+        if exact_input != (other_sort == "route") {
+            let swap = swapped(kind_of(other_sort, (from, into), amounts), exact_input).await;
+            assert!(is_unavailable(&swap), "{name}: {swap:?}");
+        }
+    }
+}
+
+/// The program reads from the front, and ignores what stands behind.
+#[tokio::test]
+async fn arguments_that_only_stand_at_the_end_are_none() {
+    let data = |change: fn(&mut Vec<u8>)| {
+        let mut changed = recorded("instructions");
+        let text = changed["swapInstruction"]["data"].clone();
+        let mut data = BASE64_STANDARD.decode(text.as_str().unwrap()).unwrap();
+        change(&mut data);
+        changed["swapInstruction"]["data"] = json!(BASE64_STANDARD.encode(data));
+        changed
+    };
+    let changes: [fn(&mut Vec<u8>); 4] = [
+        // All that the user has, for nothing; then what was asked for.
+        |data| {
+            let asked = data[17..].to_vec();
+            data.truncate(17);
+            data.extend([0xff; 8]);
+            data.extend([0; 8]);
+            data.extend([0x10, 0x27, 0]);
+            data.extend(asked);
+        },
+        // A step more or less than the list says; a step of a kind that nobody knows.
+        |data| data[8] = 0,
+        |data| data[8] = 2,
+        |data| data[12] = 0xf0,
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let (swap, _) = built(data(change), order(OUTPUT)).await;
+        assert!(is_unavailable(&swap), "{at}: {swap:?}");
+    }
+}
+
+/// Who pays the fee signs the transaction, so every instruction that names the account has its signature.
+#[tokio::test]
+async fn sponsor_pays_for_accounts_and_stands_in_no_exchange() {
+    let sponsor = place(0x44);
+    let sponsored = || SwapOrder {
+        choices: Choices {
+            fee_payer: Some(super::super::body::address(&sponsor)),
+            ..Choices::default()
+        },
+        ..order(OUTPUT)
+    };
+    let sponsor = sponsor.to_string();
+    for signs in [false, true] {
+        for at in [1, 2, 12] {
+            let mut changed = recorded("instructions");
+            let account = &mut changed["swapInstruction"]["accounts"][at];
+            account["pubkey"] = json!(sponsor);
+            account["isSigner"] = json!(signs);
+            let (swap, _) = built(changed, sponsored()).await;
+            assert!(is_unavailable(&swap), "{at} {signs}: {swap:?}");
+        }
+    }
+    let funded = |at: usize| {
+        let mut changed = recorded("instructions");
+        changed["setupInstructions"][1] = made(USER, USDC);
+        changed["setupInstructions"][1]["accounts"][at]["pubkey"] = json!(sponsor);
+        changed
+    };
+    let (swap, _) = built(funded(0), sponsored()).await;
+    assert!(swap.is_ok(), "{swap:?}");
+    for at in 1..6 {
+        let (swap, _) = built(funded(at), sponsored()).await;
+        assert!(is_unavailable(&swap), "{at}: {swap:?}");
+    }
+    // Nobody else pays for an account.
+    assert!(is_unavailable(&built(funded(0), order(OUTPUT)).await.0));
+}
+
+#[tokio::test]
+async fn only_accounts_of_the_exchange_are_made_each_once() {
+    let (other, user) = (place(0x77).to_string(), USER);
+    let with = |setup: Vec<Value>| {
+        let mut changed = recorded("instructions");
+        let list = changed["setupInstructions"].as_array_mut().unwrap();
+        list.splice(0..0, setup);
+        changed
+    };
+    let wrapped = WRAPPED[0].to_string();
+    let sound = vec![made(user, USDC), made(user, &wrapped)];
+    let (swap, _) = built(with(sound), order(OUTPUT)).await;
+    assert!(swap.is_ok(), "{swap:?}");
+    let mut displaced = made(user, USDC);
+    displaced["accounts"][1]["pubkey"] = json!(other);
+    let mut longer = made(user, USDC);
+    let accounts = longer["accounts"].as_array_mut().unwrap();
+    accounts.push(json!({"pubkey": other, "isSigner": false, "isWritable": true}));
+    for setup in [
+        vec![made(user, &other)],
+        vec![made(&other, USDC)],
+        vec![made(user, USDC), made(user, USDC)],
+        vec![displaced],
+        vec![longer],
+    ] {
+        let (swap, _) = built(with(setup.clone()), order(OUTPUT)).await;
+        assert!(is_unavailable(&swap), "{setup:?}: {swap:?}");
+    }
+}
+
+#[tokio::test]
+async fn lamports_come_out_for_their_payer_only_and_are_unwrapped() {
+    let (usdc, wrapped) = (USDC.parse().unwrap(), WRAPPED[0]);
+    let instructions = || {
+        let mut all = alone(kind_of("route", (usdc, wrapped), (INPUT, OUTPUT)));
+        all["cleanupInstruction"] = recorded("instructions")["cleanupInstruction"].clone();
+        all
+    };
+    let terms = (USDC, SOL, true);
+    let (swap, asked) = exchanged(terms, instructions(), order(OUTPUT)).await;
+    assert_eq!(swap.unwrap().draft.value, U256::ZERO);
+    let (_, asked) = asked.unwrap();
+    assert_eq!(asked["wrapAndUnwrapSol"], true);
+    assert_eq!(asked["nativeDestinationAccount"], Value::Null);
+    // They stay wrapped, or all that is wrapped becomes somebody else's.
+    let mut kept = instructions();
+    kept["cleanupInstruction"] = Value::Null;
+    let mut given = instructions();
+    given["cleanupInstruction"]["accounts"][1]["pubkey"] = json!(place(0x92).to_string());
+    for changed in [kept, given] {
+        let (swap, _) = exchanged(terms, changed, order(OUTPUT)).await;
+        assert!(is_unavailable(&swap), "{swap:?}");
+    }
+    // For another recipient the user's whole account of wrapped lamports would be closed.
+    let theirs = SwapOrder {
+        recipient: super::super::body::address(&place(0x92)),
+        ..order(OUTPUT)
+    };
+    let (swap, asked) = exchanged(terms, instructions(), theirs).await;
+    assert_eq!((swap, asked), (Err(SwapError::NoRoute), None));
+    // Where no lamports are exchanged, the user's account of them is left alone.
+    let mut tokens = alone(kind_of("route", (usdc, place(0x22)), (INPUT, OUTPUT)));
+    tokens["cleanupInstruction"] = recorded("instructions")["cleanupInstruction"].clone();
+    let terms = (USDC, &*place(0x22).to_string(), true);
+    let (swap, _) = exchanged(terms, tokens, order(OUTPUT)).await;
+    assert!(is_unavailable(&swap), "{swap:?}");
+}
+
 /// An exchange of tokens for another's account.
 #[tokio::test]
 async fn account_of_another_recipient_is_made_first() {
     let (mint, recipient) = (place(0x91), place(0x92));
-    Mint::read(&mint, &old(6)).unwrap();
-    let mut said = quote();
-    said["inputMint"] = json!(USDC);
-    said["outputMint"] = json!(mint.to_string());
-    let mut instructions = recorded("instructions");
-    instructions["setupInstructions"] = json!([]);
-    instructions["cleanupInstruction"] = Value::Null;
-    let service = Service::start(move |path, _| match path {
-        "quote" => (200, said.clone()),
-        _ => (200, instructions.clone()),
-    });
-    let service = service.await;
-    let venue = service.venue();
-    let wanted = terms(USDC, &mint.to_string(), INPUT);
-    let offer = venue.offer(&wanted).await.unwrap();
-    let order = SwapOrder {
+    remember(&mint, &old(6));
+    let text = mint.to_string();
+    let terms = (USDC, &*text, true);
+    let theirs = || SwapOrder {
         recipient: super::super::body::address(&recipient),
         ..order(OUTPUT)
     };
-    let swap = venue.build(&offer, &order).await.unwrap();
-    assert_eq!(swap.draft.value, U256::ZERO);
-    let Content::Instructions(own) = Content::of(&swap.draft).unwrap() else {
-        panic!("no instructions");
-    };
     let account = associated(&recipient, &mint, &TOKEN).unwrap();
-    assert_eq!(own.list[0].program, ASSOCIATED.to_bytes());
-    assert_eq!(own.list[0].accounts[1].key, account.to_bytes());
-    let asked = service.asked().remove(1).1;
-    assert_eq!(asked["destinationTokenAccount"], account.to_string());
-    assert_eq!(asked["wrapAndUnwrapSol"], false);
+    let amounts = (INPUT, OUTPUT);
+    let paying = |name: &str, places: &[usize]| {
+        let mut one = kind_of(name, (USDC.parse().unwrap(), mint), amounts);
+        for at in places {
+            one["accounts"][at]["pubkey"] = json!(account.to_string());
+        }
+        alone(one)
+    };
+    for (name, places, sound) in [
+        ("route", &[3][..], true),
+        ("route", &[4], true),
+        ("route", &[3, 4], true),
+        ("shared_accounts_route", &[6], true),
+        ("route", &[], false),
+        ("shared_accounts_route", &[], false),
+        ("shared_accounts_route", &[3], false),
+    ] {
+        let (swap, asked) = exchanged(terms, paying(name, places), theirs()).await;
+        if !sound {
+            assert!(is_unavailable(&swap), "{name} {places:?}: {swap:?}");
+            continue;
+        }
+        let swap = swap.unwrap();
+        assert_eq!(swap.draft.value, U256::ZERO);
+        let Content::Instructions(own) = Content::of(&swap.draft).unwrap() else {
+            panic!("no instructions");
+        };
+        assert_eq!(own.list[0].program, ASSOCIATED.to_bytes());
+        assert_eq!(own.list[0].accounts[1].key, account.to_bytes());
+        let (_, asked) = asked.unwrap();
+        assert_eq!(asked["destinationTokenAccount"], account.to_string());
+        assert_eq!(asked["wrapAndUnwrapSol"], false);
+    }
+    // The user would be paid, or somebody else.
+    let mut other = paying("route", &[3]);
+    other["swapInstruction"]["accounts"][4]["pubkey"] = json!(place(0x93).to_string());
+    let (swap, _) = exchanged(terms, other, theirs()).await;
+    assert!(is_unavailable(&swap), "{swap:?}");
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub struct State {
     pub pool: Vec<Transaction>,
     /// Satoshis per virtual byte.
     pub rate: u64,
+    /// Fee of what hangs on the first that waits, which a replacement of it has to pay besides.
+    pub pinned: u64,
     /// Nobody names what spends an output.
     pub nameless: bool,
     /// So many reads of transactions by the quorum are from before their blocks; providers then show no block either.
@@ -195,10 +197,16 @@ impl State {
         for rival in rivals {
             let (paid, length) = (self.fee(rival), rival.weight().to_vbytes_ceil());
             let paid = paid.unwrap_or_default();
+            if fee < paid + self.pinned + size {
+                return Broadcast::Underpriced;
+            }
             // BIP 125, rules 3 and 4, and Bitcoin Core's own on rates.
             if fee < paid + size || fee * length <= paid * size {
                 return Broadcast::Underpriced;
             }
+        }
+        if self.pool.iter().any(|other| conflict(&one, other)) {
+            self.pinned = 0;
         }
         self.pool.retain(|other| !conflict(&one, other));
         self.pool.push(one);
