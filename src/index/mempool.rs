@@ -127,7 +127,9 @@ impl Watcher {
         known: &mut BTreeMap<Vec<u8>, Watched>,
         now: u64,
     ) -> Result<(), IndexError> {
-        let (waiting, whole) = self.waiting().await?;
+        let sighted = known.values().filter(|one| !one.requests.is_empty());
+        let sighted: Vec<_> = sighted.map(|one| one.transaction.clone()).collect();
+        let (waiting, whole) = self.waiting(&sighted).await?;
         for (id, shown) in &waiting {
             let mut sighting = match known.remove(id) {
                 Some(sighting) => sighting,
@@ -167,11 +169,16 @@ impl Watcher {
         Ok(())
     }
 
-    /// What the providers show that answer, and whether all of them do. An error where none does.
-    async fn waiting(&self) -> Result<(BTreeMap<Vec<u8>, Shown>, bool), ReadError> {
+    /// What the providers show that answer, and whether all of them do. An error where none does. Each is asked for the
+    /// `sighted` ones by name: strangers may fill what a provider lists.
+    async fn waiting(
+        &self,
+        sighted: &[TxRef],
+    ) -> Result<(BTreeMap<Vec<u8>, Shown>, bool), ReadError> {
         let (mut all, mut failure) = (BTreeMap::<_, Shown>::new(), None);
         let mut answered = false;
-        for answer in join_all(self.pools.all.iter().map(|pool| pool.waiting())).await {
+        let pools = self.pools.all.iter();
+        for answer in join_all(pools.map(|pool| pool.waiting(sighted))).await {
             match answer {
                 Ok(waiting) => {
                     answered = true;

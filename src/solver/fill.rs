@@ -122,7 +122,8 @@ impl Solver {
 
     /// The work that the fill may take; or what happens instead. A fill that takes more than the user paid for fails.
     /// An exchange waits instead, since a stranger can make one fail for a block; not where the user's own calls may be
-    /// the reason.
+    /// the reason. So does a payment where nobody's code runs: its work follows from what the solver has at hand, and
+    /// strangers' orders hold some of that for a while.
     async fn fill_work(
         &self,
         account: &SolverAccount,
@@ -145,7 +146,8 @@ impl Solver {
         };
         let most = most_work(account, request);
         if work > most {
-            return Ok(Err(match exchange {
+            let waits = exchange || account.chain.providers.contracts.is_none();
+            return Ok(Err(match waits {
                 true => Paid::Dear,
                 false => Paid::Fails(FailReason::QuotedGasLimitExceeded),
             }));

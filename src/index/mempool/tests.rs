@@ -15,15 +15,23 @@ use crate::{
 
 const AT: u64 = 1_000;
 
-/// A provider's memory pool; `None`: it does not answer.
+/// A provider's memory pool.
 #[derive(Default)]
-struct Pool(Mutex<Option<Vec<WaitingTx>>>);
+struct Pool {
+    /// What it lists; `None`: it does not answer.
+    listed: Mutex<Option<Vec<WaitingTx>>>,
+    /// What it has besides, because a crowd fills its list.
+    besides: Mutex<Vec<WaitingTx>>,
+}
 
 #[async_trait]
 impl Mempool for Pool {
-    async fn waiting(&self) -> Result<Vec<WaitingTx>, ReadError> {
+    async fn waiting(&self, known: &[TxRef]) -> Result<Vec<WaitingTx>, ReadError> {
         let down = || ReadError::Unavailable("down".into());
-        self.0.lock().unwrap().clone().ok_or_else(down)
+        let listed = self.listed.lock().unwrap().clone().ok_or_else(down)?;
+        let besides = self.besides.lock().unwrap().clone().into_iter();
+        let besides = besides.filter(|one| known.contains(&one.transaction));
+        Ok(listed.into_iter().chain(besides).collect())
     }
 }
 
@@ -56,7 +64,7 @@ impl Bench {
     /// All providers show these.
     fn show(&self, waiting: &[WaitingTx]) {
         for pool in &self.pools {
-            *pool.0.lock().unwrap() = Some(waiting.to_vec());
+            *pool.listed.lock().unwrap() = Some(waiting.to_vec());
         }
     }
 
@@ -110,7 +118,7 @@ async fn a_request_is_pending_while_its_deposit_waits_and_waiting_when_it_is_rep
     );
     // A provider that does not answer may have it.
     bench.show(&[]);
-    *bench.pools[1].0.lock().unwrap() = None;
+    *bench.pools[1].listed.lock().unwrap() = None;
     bench.rounds(2 * MISSED).await;
     assert_eq!(bench.status().await, Status::Pending);
     bench.show(&[]);
@@ -184,7 +192,7 @@ async fn silence_of_all_providers_is_an_error_and_changes_nothing() {
     bench.show(&[waiting(1, bench.deposit())]);
     bench.rounds(1).await;
     for pool in &bench.pools {
-        *pool.0.lock().unwrap() = None;
+        *pool.listed.lock().unwrap() = None;
     }
     assert!(bench.watcher.round(6).await.is_err());
     assert_eq!(bench.status().await, Status::Pending);
@@ -200,7 +208,7 @@ async fn the_time_of_a_sighting_is_a_quorum_s_and_ends_with_it() {
         times.collect::<Vec<_>>()
     };
     // One provider may say twice what it likes.
-    *bench.pools[0].0.lock().unwrap() = Some(vec![shown.clone(), shown.clone()]);
+    *bench.pools[0].listed.lock().unwrap() = Some(vec![shown.clone(), shown.clone()]);
     bench.watcher.round(5_000).await.unwrap();
     assert_eq!(bench.status().await, Status::Pending);
     assert_eq!(since(&bench).await, [0; 0]);
@@ -219,4 +227,30 @@ async fn the_time_of_a_sighting_is_a_quorum_s_and_ends_with_it() {
     bench.show(&[shown]);
     bench.watcher.round(20_000).await.unwrap();
     assert_eq!(since(&bench).await, [20]);
+}
+
+/// Strangers who fill the list of a provider take nobody's sighting away, and keep none from being agreed on.
+#[tokio::test]
+async fn a_sighting_stands_while_providers_have_it_though_they_do_not_list_it() {
+    let mut bench = Bench::start().await;
+    let shown = waiting(1, bench.deposit());
+    *bench.pools[0].listed.lock().unwrap() = Some(vec![shown.clone()]);
+    *bench.pools[1].besides.lock().unwrap() = vec![shown.clone()];
+    bench.watcher.round(5_000).await.unwrap();
+    bench.watcher.round(7_000).await.unwrap();
+    let since = async |bench: &Bench| {
+        let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+        let times = facts.waited.iter().map(|one| one.since);
+        times.collect::<Vec<_>>()
+    };
+    assert_eq!(since(&bench).await, [7]);
+    bench.show(&[]);
+    *bench.pools[0].besides.lock().unwrap() = vec![shown];
+    bench.rounds(2 * MISSED).await;
+    assert_eq!(since(&bench).await, [7]);
+    for pool in &bench.pools {
+        pool.besides.lock().unwrap().clear();
+    }
+    bench.rounds(MISSED).await;
+    assert_eq!(since(&bench).await, [0; 0]);
 }

@@ -10,9 +10,9 @@ use crate::{
 /// Shows deposits that wait for a block. Any of them may be replaced or dropped: nothing that moves money rests on it.
 #[async_trait]
 pub trait Mempool: Send + Sync {
-    /// Waiting transactions that would put something into a configured depository. A provider that has many new
-    /// transactions may show some of them only when it is asked again.
-    async fn waiting(&self) -> Result<Vec<WaitingTx>, ReadError>;
+    /// Waiting transactions that would put something into a configured depository. A provider that has many of them may
+    /// leave some out, or show them only when it is asked again; not those of `known`, which others have shown.
+    async fn waiting(&self, known: &[TxRef]) -> Result<Vec<WaitingTx>, ReadError>;
 }
 
 /// A transaction in no block that would make deposits.

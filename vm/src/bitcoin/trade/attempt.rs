@@ -75,13 +75,17 @@ pub struct Version {
     pub raw: Bytes,
     /// It pays nobody else.
     pub cancels: bool,
+    /// The newest block when it was signed.
+    #[serde(default)]
+    pub height: u64,
 }
 
 impl Version {
-    pub fn of(transaction: &Transaction, cancels: bool) -> Self {
+    pub fn of(transaction: &Transaction, cancels: bool, height: u64) -> Self {
         Self {
             raw: consensus::serialize(transaction).into(),
             cancels,
+            height,
         }
     }
 

@@ -80,7 +80,9 @@ fn with_room(plan: &Plan<'_>, rates: Rates) -> Vec<TxOut> {
     plan.outputs.iter().cloned().chain([change]).collect()
 }
 
-/// What pays for `outputs` at a rate, as the first transaction of the plan.
+/// What pays for `outputs` at a rate, as the first transaction of the plan: the smallest coin that is enough alone,
+/// else the largest ones. What an attempt spends is held until its change is final, so small payments must not hold what
+/// only large ones need.
 fn choice(
     coins: &[Coin],
     plan: &Plan<'_>,
@@ -94,7 +96,12 @@ fn choice(
         required: 0,
         most: MOST_INPUTS,
     };
-    let coins = select::select(coins, &wanted)?.coins;
+    let alone = |coin: &&Coin| select::select(std::slice::from_ref(*coin), &wanted).is_ok();
+    let enough = coins.iter().filter(alone);
+    let coins = match enough.min_by_key(|coin| coin.value) {
+        Some(coin) => vec![coin.clone()],
+        None => select::select(coins, &wanted)?.coins,
+    };
     let chosen = Plan {
         coins: &coins,
         ..*plan

@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 
 use super::{
     scan::tx_ref,
-    scan_source::{Blocks, Payee, Seen, Waits},
+    scan_source::{Asked, Blocks, Payee, Seen, Waits},
     unspent::payee,
 };
 use crate::{
@@ -15,10 +15,10 @@ use crate::{
     bitcoin::{
         decode::{self, Rules},
         network::Network,
-        source::shown_txid,
+        source::{shown_txid, txid},
     },
     trade::{Mempool, WaitingTx},
-    types::{B256, Block},
+    types::{B256, Block, TxRef},
 };
 
 /// The memory pool of one provider.
@@ -46,9 +46,17 @@ impl<S: Blocks> Pool<S> {
 
 #[async_trait]
 impl<S: Blocks> Mempool for Pool<S> {
-    async fn waiting(&self) -> Result<Vec<WaitingTx>, ReadError> {
+    async fn waiting(&self, known: &[TxRef]) -> Result<Vec<WaitingTx>, ReadError> {
         let mut seen = self.seen.lock().await;
-        let now = self.source.waiting(&self.payees, seen.clone()).await?;
+        let known = known
+            .iter()
+            .filter_map(|one| B256::try_from(&one.bytes[..]).ok());
+        let known: Vec<_> = known.map(|id| txid(&id)).collect();
+        let asked = Asked {
+            payees: &self.payees,
+            known: &known,
+        };
+        let now = self.source.waiting(asked, seen.clone()).await?;
         let paying = now.values().flatten();
         let waiting = paying.filter_map(|one| waiting(&self.rules, one)).collect();
         *seen = now;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{
     coin::Coin,
-    scan_source::{Blocks, MATURITY, Payee, Seen, Waits, Whose},
+    scan_source::{Asked, Blocks, MATURITY, Payee, Seen, Waits, Whose},
 };
 use crate::{
     ReadError,
@@ -28,6 +28,8 @@ use crate::{
 
 /// Transactions that one read looks at, to tell whether they are a coinbase.
 const LOOKS: usize = 64;
+/// Waiting transactions that one look asks for by their ids, where the list of an address, which is short, leaves them out.
+const MOST_KNOWN: usize = 256;
 /// Questions at once.
 const AT_ONCE: usize = 16;
 /// Transactions that are known to be none; beyond, they are looked at anew.
@@ -71,25 +73,48 @@ impl Blocks for Esplora {
         self.ask(self.unspent_of(payee, whose)).await
     }
 
-    async fn waiting(&self, payees: &[Payee], _: Seen) -> Result<Seen, ReadError> {
+    async fn waiting(&self, asked: Asked<'_>, _: Seen) -> Result<Seen, ReadError> {
         let mut seen = Seen::new();
-        for payee in payees {
+        for payee in asked.payees {
             let path = format!("address/{}/txs/mempool", payee.address);
             let found: Option<Vec<IndexedTransaction>> = self.ask(self.json(&path)).await?;
             for indexed in found.unwrap_or_default() {
-                let transaction = RawTransaction::try_from(indexed).map_err(doubt)?;
-                if transaction.blockhash.is_none() {
-                    let spent = esplora::spent(&transaction);
-                    let waits = Waits { transaction, spent };
-                    seen.insert(waits.transaction.txid, Some(Arc::new(waits)));
-                }
+                seen.extend(looked(indexed)?);
             }
         }
+        let missing = asked.known.iter().filter(|txid| !seen.contains_key(*txid));
+        let missing: Vec<Txid> = missing.take(MOST_KNOWN).copied().collect();
+        let each = stream::iter(missing).map(|txid| self.ask(self.waits(txid)));
+        let found: Vec<_> = each.buffered(AT_ONCE).try_collect().await?;
+        seen.extend(found.into_iter().flatten());
         Ok(seen)
     }
 }
 
+/// One of [`Seen`].
+type Looked = (Txid, Option<Arc<Waits>>);
+
+/// A transaction as the index shows it, while it is in no block.
+fn looked(indexed: IndexedTransaction) -> Result<Option<Looked>, ReadError> {
+    let transaction = RawTransaction::try_from(indexed).map_err(doubt)?;
+    if transaction.blockhash.is_some() {
+        return Ok(None);
+    }
+    let spent = esplora::spent(&transaction);
+    let waits = Waits { transaction, spent };
+    Ok(Some((waits.transaction.txid, Some(Arc::new(waits)))))
+}
+
 impl Esplora {
+    async fn waits(&self, txid: Txid) -> Result<Option<Looked>, ReadError> {
+        let indexed: Option<IndexedTransaction> = self.json(&format!("tx/{txid}")).await?;
+        let found = indexed.map(looked).transpose()?.flatten();
+        match found.as_ref().is_none_or(|(shown, _)| *shown == txid) {
+            true => Ok(found),
+            false => Err(doubt("another transaction")),
+        }
+    }
+
     async fn unspent_of(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError> {
         let path = format!("address/{}/utxo", payee.address);
         let Ok(found) = self.unless_refused::<Vec<Unspent>>(&path).await? else {

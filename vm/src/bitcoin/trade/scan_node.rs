@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::{
     coin::Coin,
-    scan_source::{Blocks, MATURITY, Payee, Seen, Waits, Whose},
+    scan_source::{Asked, Blocks, MATURITY, Payee, Seen, Waits, Whose},
 };
 use crate::{
     ReadError,
@@ -33,6 +33,10 @@ use crate::{
 pub const MOST_COINS: usize = 1_000;
 /// New waiting transactions that one look reads.
 const MOST_NEW: usize = 2_000;
+/// Inputs of a waiting transaction whose previous ones are read: a wallet's usual payment has fewer.
+const MOST_INPUTS: usize = 50;
+/// Inputs of all waiting transactions that one look reads; further ones with the next look.
+const INPUTS: usize = 500;
 /// Bitcoin Core's code for a method that it does not have (RPC_METHOD_NOT_FOUND).
 pub const NO_METHOD: i32 = -32_601;
 
@@ -76,9 +80,11 @@ impl Blocks for Node {
         self.searched(payee).await
     }
 
-    async fn waiting(&self, payees: &[Payee], seen: Seen) -> Result<Seen, ReadError> {
-        let scripts: Vec<_> = payees.iter().map(|payee| payee.script.clone()).collect();
-        self.ask(move |client| waiting(client, &scripts, seen))
+    async fn waiting(&self, asked: Asked<'_>, seen: Seen) -> Result<Seen, ReadError> {
+        let payees = asked.payees.iter();
+        let scripts: Vec<_> = payees.map(|payee| payee.script.clone()).collect();
+        let known = asked.known.iter().copied().collect();
+        self.ask(move |client| waiting(client, (&scripts, &known), seen))
             .await
     }
 }
@@ -176,30 +182,56 @@ fn used(client: &Client, coins: &[Coin]) -> Result<HashSet<OutPoint>, Fault> {
     Ok(used.map(|it| OutPoint::new(it.txid, it.vout)).collect())
 }
 
-fn waiting(client: &Client, scripts: &[ScriptBuf], seen: Seen) -> Result<Seen, Fault> {
+fn waiting(
+    client: &Client,
+    (scripts, known): (&[ScriptBuf], &HashSet<Txid>),
+    seen: Seen,
+) -> Result<Seen, Fault> {
     let all: Vec<Txid> = client.call("getrawmempool", &[])?;
     let here: HashSet<&Txid> = all.iter().collect();
     let kept = seen.into_iter().filter(|(txid, _)| here.contains(txid));
     let mut seen: Seen = kept.collect();
-    let new = all.iter().filter(|txid| !seen.contains_key(*txid));
+    let (first, rest): (Vec<&Txid>, _) = all.iter().partition(|txid| known.contains(*txid));
+    let new = first.into_iter().chain(rest);
+    let new = new.filter(|txid| !seen.contains_key(*txid));
     let new: Vec<Txid> = new.take(MOST_NEW).copied().collect();
-    for (txid, pays) in paying(client, scripts, &new)? {
-        let waits = match pays {
-            true => shown(client, &txid)?.map(|waits| Some(Arc::new(waits))),
-            false => Some(None),
-        };
+    let (paying, mut inputs) = (paying(client, scripts, &new)?, 0);
+    for txid in new {
         // What has left the pool meanwhile is not looked at.
+        let Some(pays) = paying.get(&txid) else {
+            continue;
+        };
+        let waits = match pays {
+            None => Some(None),
+            // Nobody attributes it before it is in a block: what it spends may be large, and others wait.
+            Some(count) if *count > MOST_INPUTS => Some(None),
+            Some(count) => {
+                inputs += count;
+                if inputs > INPUTS {
+                    break;
+                }
+                match shown(client, &txid) {
+                    Ok(waits) => waits.map(|waits| Some(Arc::new(waits))),
+                    Err(fault) => match ReadError::from(fault) {
+                        ReadError::TooLarge => Some(None),
+                        ReadError::Doubtful(_) => None,
+                        error => return Err(error.into()),
+                    },
+                }
+            }
+        };
         seen.extend(waits.map(|waits| (txid, waits)));
     }
     Ok(seen)
 }
 
-/// Which of the transactions pay one of the scripts, without those that the node no longer knows.
+/// How many inputs the transactions have, `None` for those that pay none of the scripts; without those that the node no
+/// longer knows.
 fn paying(
     client: &Client,
     scripts: &[ScriptBuf],
     txids: &[Txid],
-) -> Result<HashMap<Txid, bool>, Fault> {
+) -> Result<HashMap<Txid, Option<usize>>, Fault> {
     let params: Vec<_> = txids.iter().map(|txid| json!([txid, false])).collect();
     let answers: Vec<Option<String>> = known_together(client, "getrawtransaction", &params)?;
     let found = txids.iter().zip(answers);
@@ -211,7 +243,7 @@ fn paying(
         }
         let mut outputs = transaction.output.iter();
         let pays = outputs.any(|output| scripts.contains(&output.script_pubkey));
-        Ok((*txid, pays))
+        Ok((*txid, pays.then_some(transaction.input.len())))
     });
     pays.collect()
 }
@@ -230,3 +262,6 @@ fn shown(client: &Client, txid: &Txid) -> Result<Option<Waits>, Fault> {
     let spent = spent(client, &transaction)?;
     Ok(Some(Waits { transaction, spent }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,14 @@ pub struct Waits {
     pub spent: Option<Vec<Option<ScriptBuf>>>,
 }
 
+/// What a memory pool is looked through for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub payees: &'a [Payee],
+    /// Transactions that wait by somebody's word: none of them is left out because of how many others wait.
+    pub known: &'a [Txid],
+}
+
 /// The waiting transactions that were looked at; `None` for those that pay nobody of interest.
 pub type Seen = HashMap<Txid, Option<Arc<Waits>>>;
 
@@ -58,7 +66,7 @@ pub trait Blocks: Source {
     async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError>;
     /// The account's outputs in blocks that can be spent in the next one, and that no waiting transaction spends.
     async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError>;
-    /// The waiting transactions that pay one of `payees`, and what else was looked at. `seen` is the last answer: a
+    /// The waiting transactions that pay one of the payees, and what else was looked at. `seen` is the last answer: a
     /// provider that names them all is asked for new ones only, and for a part of those where they are many.
-    async fn waiting(&self, payees: &[Payee], seen: Seen) -> Result<Seen, ReadError>;
+    async fn waiting(&self, asked: Asked<'_>, seen: Seen) -> Result<Seen, ReadError>;
 }

@@ -51,6 +51,8 @@ struct Asked {
     /// What the account can spend, the largest first.
     coins: Vec<Coin>,
     rates: Rates,
+    /// The newest block.
+    height: u64,
 }
 
 #[async_trait]
@@ -61,12 +63,13 @@ impl Submitter for Payer {
             return Err(CodecError(why.into()).into());
         };
         let coins = async { Ok::<_, SubmitError>(self.coins().await?) };
-        let (coins, rates) = futures::try_join!(coins, self.rates())?;
+        let ((coins, height), rates) = futures::try_join!(coins, self.rates())?;
         Ok(Box::new(Asked {
             payer: self.clone(),
             intent: intent.clone(),
             coins,
             rates,
+            height,
         }))
     }
 
@@ -98,7 +101,8 @@ impl Submitter for Payer {
             true => Rise::Quarter,
             false => Rise::Least,
         };
-        if rise == Rise::Quarter && !self.is_stuck(newest, (before, rates)).await? {
+        let height = self.chain.reader.fresh_head().await?.block.number;
+        if rise == Rise::Quarter && !self.is_stuck(newest, (before, rates), height).await? {
             return Ok(None);
         }
         let plan = own.plan(cancels, &self.script);
@@ -106,7 +110,7 @@ impl Submitter for Payer {
             return Ok(None);
         };
         let signed = self.sign(made, &own.coins).await?;
-        own.signed.push(Version::of(&signed, cancels));
+        own.signed.push(Version::of(&signed, cancels, height));
         let others = attempt.spends.iter().skip(1).cloned().collect();
         Ok(Some(own.attempt(&self.native, others)?))
     }
@@ -169,6 +173,7 @@ impl Outlook for Asked {
             intent,
             mut coins,
             rates,
+            height,
         } = *self;
         let number = known.account.map_or(Ok(0), numbered::count)?;
         coins.retain(|coin| !known.held.contains(&coin::output(&coin.outpoint)));
@@ -180,7 +185,7 @@ impl Outlook for Asked {
         )?;
         let signed = payer.sign(made, &coins).await?;
         own.coins = coins;
-        own.signed.push(Version::of(&signed, false));
+        own.signed.push(Version::of(&signed, false, height));
         Ok(Prepared {
             attempt: own.attempt(&payer.native, intent.spends)?,
             account: Some(numbered::counted(number.saturating_add(1))),
@@ -201,14 +206,14 @@ impl Costs for Payer {
 }
 
 impl Payer {
-    /// What the account has in final blocks, by agreement.
-    async fn coins(&self) -> Result<Vec<Coin>, ReadError> {
+    /// What the account has in final blocks, by agreement, and the newest block.
+    async fn coins(&self) -> Result<(Vec<Coin>, u64), ReadError> {
         let coins = async { coin::agreed(&self.failover, &self.account).await };
         let head = async { self.chain.reader.fresh_head().await };
         let (mut coins, head) = futures::try_join!(coins, head)?;
         let depth = self.chain.spec.finality.blocks;
         coins.retain(|coin| coin.height.saturating_add(depth) <= head.block.number);
-        Ok(coins)
+        Ok((coins, head.block.number))
     }
 
     /// What inclusion costs now. An error above the operator's limit.
@@ -224,14 +229,19 @@ impl Payer {
     }
 
     /// Whether a signed transaction does not land as it is: it pays less than what is asked now, or nodes have something
-    /// else that pays more than it. A block takes minutes: any other is left alone.
+    /// else that pays more than it. A block takes minutes: any other is left alone. What nodes have may be an older one
+    /// with what hangs on it, which the next block may take: only a block after the newest one shows that it did not.
     async fn is_stuck(
         &self,
         newest: &Version,
         (paid, rates): (Before, Rates),
+        height: u64,
     ) -> Result<bool, ReadError> {
         if paid.fee < paid.size.saturating_mul(rates.now) {
             return Ok(true);
+        }
+        if height <= newest.height {
+            return Ok(false);
         }
         let said = self.failover.broadcast(&newest.raw).await?;
         Ok(said == Broadcast::Underpriced)

@@ -42,9 +42,9 @@ fn own(number: u64) -> Own {
 fn an_attempt_is_stored_with_all_that_was_signed_for_it() {
     let (mut own, change) = (own(3), script(8));
     let first = own.plan(false, &change).first(10).unwrap();
-    own.signed.push(Version::of(&first, false));
+    own.signed.push(Version::of(&first, false, 9));
     let cancel = own.plan(true, &change).first(30).unwrap();
-    own.signed.push(Version::of(&cancel, true));
+    own.signed.push(Version::of(&cancel, true, 10));
     let attempt = own.attempt(&account(0), Vec::new()).unwrap();
     assert_eq!(Own::read(&attempt), Ok(own.clone()));
     let ids = [&first, &cancel].map(|one| one.compute_txid().to_string());

@@ -64,6 +64,22 @@ fn change_has_room_for_a_replacement_at_eight_times_the_rate() {
     assert_eq!((one.coins.len(), change(&one)), (1, 390));
 }
 
+/// A stranger's tiny orders would else hold what a large one needs.
+#[test]
+fn a_payment_holds_the_smallest_output_that_is_enough() {
+    let held = |paid| {
+        let choice = chosen(&[1_000_000, 100_000, 3_000], paid, (RATES, 1_000)).unwrap();
+        choice
+            .coins
+            .iter()
+            .map(|coin| coin.value)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(held(5_000), [100_000]);
+    assert_eq!(held(500_000), [1_000_000]);
+    assert_eq!(held(1_050_000), [1_000_000, 100_000]);
+}
+
 #[test]
 fn what_does_not_fit_its_work_is_made_without_room_or_not_at_all() {
     let tight = chosen(&[51_500, 20_000], 50_000, (RATES, 150)).unwrap();

@@ -13,9 +13,9 @@ use crate::{
         FAMILY,
         network::LOCAL,
         read::{Opened, opened},
-        trade::scan_source::{Blocks, Whose},
+        trade::scan_source::{Asked, Blocks, Seen, Whose},
     },
-    http::inside::{self, Asked},
+    http::inside::{self, Asked as Request},
 };
 
 const OWN: &str = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
@@ -32,8 +32,14 @@ struct Index {
     /// By their places in `paid`; those that a transaction in a block spends are not listed.
     spent: Vec<usize>,
     tip: u64,
+    /// So many transactions wait that pay the account, oldest first.
+    waiting: usize,
     asked: Vec<String>,
 }
+
+/// The first of the waiting ones, and how many of them an index shows for an address.
+const WAITING: usize = 3_000_000;
+const SHORT: usize = 50;
 
 fn txid(number: usize) -> Txid {
     let mut bytes = [7; 32];
@@ -89,7 +95,16 @@ impl Index {
             }
             ["address", _, "txs", "chain"] => Some(self.page(self.paid.len())),
             ["address", _, "txs", "chain", below] => known(below).map(|end| self.page(end)),
-            ["tx", id] => known(id).map(|one| self.transaction(one)),
+            ["address", _, "txs", "mempool"] => {
+                let shown = (0..self.waiting).take(SHORT);
+                Some(shown.map(|one| waits(WAITING + one)).collect())
+            }
+            ["tx", id] => match known(id) {
+                Some(one) => Some(self.transaction(one)),
+                None => (WAITING..WAITING + self.waiting)
+                    .find(|one| txid(*one).to_string() == id)
+                    .map(waits),
+            },
             ["tx", id, "status"] => known(id).map(|one| self.status(one)),
             ["tx", id, "outspend", _] => known(id).map(|one| match self.spent.contains(&one) {
                 true => json!({"spent": true, "txid": txid(2_000_000), "status": self.status(one)}),
@@ -112,9 +127,19 @@ impl Index {
     }
 }
 
+fn waits(number: usize) -> Value {
+    let script = LOCAL.script(OWN).unwrap();
+    json!({
+        "txid": txid(number), "status": {"confirmed": false},
+        "vin": [{"txid": txid(1_000_000), "vout": 0, "scriptsig": "", "is_coinbase": false,
+            "prevout": {"scriptpubkey": "51", "value": 9_000}}],
+        "vout": [{"scriptpubkey": script, "value": 330}],
+    })
+}
+
 fn esplora(host: &str, index: &Arc<Mutex<Index>>) -> Esplora {
     let shared = index.clone();
-    let answer = move |asked: &Asked<'_>| {
+    let answer = move |asked: &Request<'_>| {
         let mut index = shared.lock().unwrap();
         let text = match asked.path {
             "/blocks/tip/hash" => Some(hash(index.tip).to_string()),
@@ -246,4 +271,29 @@ async fn young_outputs_are_looked_at_a_part_at_a_time() {
     let esplora = self::esplora("young.inside", &index);
     assert_eq!(shown(&esplora, Whose::Own).await.unwrap().len(), 64);
     assert_eq!(shown(&esplora, Whose::Own).await.unwrap().len(), 100);
+}
+
+/// An index lists few of the transactions that wait for an address. One that somebody else shows is asked for by its id.
+#[tokio::test]
+async fn a_crowd_that_waits_hides_no_transaction_that_is_known() {
+    let index = crowd(&[], 0);
+    index.lock().unwrap().waiting = SHORT + 1;
+    let esplora = esplora("waiting.inside", &index);
+    let payees = [Payee {
+        address: OWN.into(),
+        script: LOCAL.script(OWN).unwrap(),
+    }];
+    let last = txid(WAITING + SHORT);
+    let looked = async |known: &[Txid]| {
+        let asked = Asked {
+            payees: &payees,
+            known,
+        };
+        esplora.waiting(asked, Seen::new()).await.unwrap()
+    };
+    let listed = looked(&[]).await;
+    assert_eq!((listed.len(), listed.contains_key(&last)), (SHORT, false));
+    // What the index does not know is none of its transactions.
+    let all = looked(&[txid(5), last]).await;
+    assert_eq!((all.len(), all.contains_key(&last)), (SHORT + 1, true));
 }

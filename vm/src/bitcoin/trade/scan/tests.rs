@@ -21,7 +21,7 @@ use crate::{
         source::{Source, Spender, txid},
         trade::{
             coin::Coin,
-            scan_source::{Payee, Seen, Waits, Whose},
+            scan_source::{Asked, Payee, Seen, Waits, Whose},
         },
     },
     types::Amount,
@@ -244,7 +244,7 @@ impl Blocks for Chain {
         Ok(Vec::new())
     }
 
-    async fn waiting(&self, _: &[Payee], _: Seen) -> Result<Seen, ReadError> {
+    async fn waiting(&self, _: Asked<'_>, _: Seen) -> Result<Seen, ReadError> {
         let waiting = self.waiting.lock().unwrap().clone();
         let seen = waiting.iter().map(|one| {
             let transaction = self.raw_of(one);
@@ -505,11 +505,11 @@ async fn a_waiting_deposit_is_seen_before_its_block() {
 
     let chain = Chain::new();
     let pool = Pool::new(&spec(), chain.clone()).unwrap();
-    assert!(pool.waiting().await.unwrap().is_empty());
+    assert!(pool.waiting(&[]).await.unwrap().is_empty());
     let one = deposit(&chain, 0, 7_000);
     let nobodys = spending(&chain, 0, vec![paid(&script(USER), 9)]);
     chain.wait(vec![nobodys, one.clone()]);
-    let waiting = pool.waiting().await.unwrap();
+    let waiting = pool.waiting(&[]).await.unwrap();
     let [found] = waiting.as_slice() else {
         panic!("{waiting:?}");
     };
@@ -518,5 +518,5 @@ async fn a_waiting_deposit_is_seen_before_its_block() {
     let id = B256::try_from(&found.transaction.bytes[..]).unwrap();
     assert_eq!(txid(&id), one.compute_txid());
     chain.wait(Vec::new());
-    assert!(pool.waiting().await.unwrap().is_empty());
+    assert!(pool.waiting(&[]).await.unwrap().is_empty());
 }

@@ -281,6 +281,9 @@ async fn a_payment_that_is_pinned_is_raised_until_nodes_take_it() {
             if said == Some(Broadcast::Accepted) {
                 break;
             }
+            // The next block may take what hangs on the other one.
+            assert_eq!(rig.replaced(&attempt, cancel).await, None);
+            rig.world.state().height += 1;
             attempt = rig.replaced(&attempt, cancel).await.unwrap();
             said = rig.sends(&attempt).await;
         }
@@ -304,6 +307,7 @@ async fn what_is_pinned_is_raised_to_the_limit_and_no_further() {
         attempt = next;
         raised += 1;
         assert!(raised < 20);
+        rig.world.state().height += 1;
     }
     let made = newest(&attempt);
     let fee = 940_000 - given(&made, &rig.script);

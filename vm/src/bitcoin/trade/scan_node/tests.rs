@@ -1,0 +1,191 @@
+use std::sync::Mutex;
+
+use bitcoin::{Amount, Sequence, TxIn, TxOut, Witness, absolute::LockTime, hashes::Hash};
+
+use super::*;
+use crate::{
+    ChainEntry, Endpoint,
+    bitcoin::{
+        FAMILY,
+        network::LOCAL,
+        read::{Opened, opened},
+    },
+    http::inside::{self, Asked as Request},
+};
+
+const DEPOSITORY: &str = "bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qzf4jry";
+/// Bytes of an answer that are read.
+const LONGEST: usize = 400_000;
+
+/// A node with these waiting transactions, oldest first; each spends outputs of others whose scripts have so many bytes.
+#[derive(Default)]
+struct Core {
+    waiting: Vec<(Transaction, usize)>,
+    /// Transactions that were asked for with their outputs.
+    shown: usize,
+}
+
+type Shared = Arc<Mutex<Core>>;
+
+fn depository() -> ScriptBuf {
+    LOCAL.script(DEPOSITORY).unwrap()
+}
+
+/// Pays the depository, out of so many transactions.
+fn payment(number: u32, inputs: u32) -> Transaction {
+    let spent = |at: u32| {
+        let mut bytes = [7; 32];
+        bytes[..4].copy_from_slice(&number.to_le_bytes());
+        bytes[4..8].copy_from_slice(&at.to_le_bytes());
+        OutPoint::new(Txid::from_byte_array(bytes), 0)
+    };
+    Transaction {
+        version: bitcoin::transaction::Version::TWO,
+        lock_time: LockTime::ZERO,
+        input: (0..inputs)
+            .map(|at| TxIn {
+                previous_output: spent(at),
+                script_sig: ScriptBuf::new(),
+                sequence: Sequence::ENABLE_RBF_NO_LOCKTIME,
+                witness: Witness::new(),
+            })
+            .collect(),
+        output: vec![TxOut {
+            value: Amount::from_sat(330),
+            script_pubkey: depository(),
+        }],
+    }
+}
+
+impl Core {
+    fn find(&self, txid: &Value) -> Option<Value> {
+        let ids = |(one, _): &&(Transaction, usize)| json!(one.compute_txid()) == *txid;
+        if let Some((one, _)) = self.waiting.iter().find(ids) {
+            let inputs = one.input.iter().map(|input| {
+                let OutPoint { txid, vout } = input.previous_output;
+                json!({"txid": txid, "vout": vout, "scriptSig": {"hex": ""}})
+            });
+            let inputs: Vec<_> = inputs.collect();
+            let output = json!({"n": 0, "value": 0.0000033, "scriptPubKey": {"hex": depository()}});
+            return Some(json!({"txid": txid, "vin": inputs, "vout": [output]}));
+        }
+        let spends = |(one, _): &&(Transaction, usize)| {
+            let mut inputs = one.input.iter();
+            inputs.any(|input| json!(input.previous_output.txid) == *txid)
+        };
+        let (_, size) = self.waiting.iter().find(spends)?;
+        let script = "00".repeat(*size);
+        let output = json!({"n": 0, "value": 1, "scriptPubKey": {"hex": script}});
+        Some(json!({"txid": txid, "vin": [], "vout": [output]}))
+    }
+
+    fn answer(&mut self, method: &str, params: &Value) -> Option<Value> {
+        Some(match method {
+            "getblockhash" => {
+                let genesis = bitcoin::constants::genesis_block(bitcoin::Network::Regtest);
+                json!(genesis.block_hash())
+            }
+            "getrawmempool" => {
+                let all = self.waiting.iter();
+                all.map(|(one, _)| json!(one.compute_txid())).collect()
+            }
+            "getrawtransaction" if params[1] == json!(false) => {
+                let mut all = self.waiting.iter().map(|(one, _)| one);
+                let one = all.find(|one| json!(one.compute_txid()) == params[0])?;
+                json!(bitcoin::consensus::encode::serialize_hex(one))
+            }
+            "getrawtransaction" => {
+                self.shown += 1;
+                self.find(&params[0])?
+            }
+            _ => panic!("{method}"),
+        })
+    }
+
+    fn one(&mut self, asked: &Value) -> Value {
+        let answer = self.answer(asked["method"].as_str().unwrap(), &asked["params"]);
+        let error = match answer {
+            Some(_) => Value::Null,
+            None => json!({"code": -5, "message": "no"}),
+        };
+        json!({"id": asked["id"], "result": answer, "error": error})
+    }
+}
+
+fn node(host: &str, core: &Shared) -> Node {
+    let shared = core.clone();
+    let answer = move |asked: &Request<'_>| {
+        let body: Value = serde_json::from_slice(asked.body).unwrap();
+        let mut core = shared.lock().unwrap();
+        let said = match body.as_array() {
+            Some(all) => all.iter().map(|one| core.one(one)).collect(),
+            None => core.one(&body),
+        };
+        Some((200, serde_json::to_vec(&said).unwrap()))
+    };
+    inside::register(host, Arc::new(answer));
+    let entry = json!({
+        "id": "bitcoin", "hubChainId": "7", "depository": DEPOSITORY,
+        "additionalData": {"network": "regtest"},
+    });
+    let entry: ChainEntry = serde_json::from_value(entry).unwrap();
+    let endpoint = Endpoint {
+        position: 1,
+        url: format!("http://{host}/").parse().unwrap(),
+        timeout: std::time::Duration::from_secs(5),
+        longest: LONGEST,
+        allows: None,
+        client: Endpoint::client().unwrap(),
+    };
+    match opened(&entry.spec(&FAMILY, false).unwrap(), &endpoint).unwrap() {
+        Opened::Node(node) => *node,
+        Opened::Index(_) => panic!("an index"),
+    }
+}
+
+/// The ids of those that pay the depository, after so many looks.
+async fn looked(node: &Node, known: &[Txid], looks: usize) -> Vec<Txid> {
+    let payees = [Payee {
+        address: DEPOSITORY.into(),
+        script: depository(),
+    }];
+    let mut seen = Seen::new();
+    for _ in 0..looks {
+        let asked = Asked {
+            payees: &payees,
+            known,
+        };
+        seen = node.waiting(asked, seen).await.unwrap();
+    }
+    let paying = seen.into_iter().filter(|(_, waits)| waits.is_some());
+    paying.map(|(txid, _)| txid).collect()
+}
+
+/// One that nobody can read within the limits, and one that has more inputs than are looked at.
+#[tokio::test]
+async fn a_transaction_that_is_hard_to_read_hides_no_other() {
+    let core = Shared::default();
+    let honest = payment(3, 1);
+    core.lock().unwrap().waiting = vec![
+        (payment(1, 1), LONGEST),
+        (payment(2, 51), 25),
+        (honest.clone(), 25),
+    ];
+    let node = node("hard.inside", &core);
+    assert_eq!(looked(&node, &[], 1).await, [honest.compute_txid()]);
+}
+
+#[tokio::test]
+async fn what_is_known_already_is_looked_at_before_what_strangers_send() {
+    let core = Shared::default();
+    let honest = payment(100, 1);
+    let crowd = (0..25).map(|number| (payment(number, 50), 25));
+    core.lock().unwrap().waiting = crowd.chain([(honest.clone(), 25)]).collect();
+    let node = node("before.inside", &core);
+    let honest = honest.compute_txid();
+    let found = looked(&node, &[], 1).await;
+    assert_eq!((found.len(), found.contains(&honest)), (10, false));
+    assert!(looked(&node, &[honest], 1).await.contains(&honest));
+    // The others come with later looks.
+    assert_eq!(looked(&node, &[], 3).await.len(), 26);
+}
