@@ -201,6 +201,11 @@ impl FakeChain {
             limits,
         };
         let opened = vm::ethereum::trade::wallet(context, &Codec, providers.into());
-        opened.unwrap().unwrap()
+        let opened = opened.unwrap().unwrap();
+        let without_code = self.with(|world| world.without_code);
+        Providers {
+            contracts: opened.contracts.filter(|_| !without_code),
+            ..opened
+        }
     }
 }

@@ -830,3 +830,36 @@ fn a_price_that_holds_by_sightings_needs_memory_pools() {
         assert_eq!((opened.is_ok(), refused), (traded, !traded));
     }
 }
+
+/// Where nobody's code runs, a payment takes what the solver has at hand: strangers' orders may hold the better part.
+#[tokio::test]
+async fn a_payment_whose_work_is_the_solvers_own_affair_waits_until_it_takes_less() {
+    let mut rig = Rig::new();
+    rig.destination.with(|world| {
+        (world.plain, world.byte) = (33_700, 0);
+        world.without_code = true;
+    });
+    let request = rig.funded(1).await;
+    let solver = rig.solver().await;
+    for _ in 0..5 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(rig.facts(&request).await.failure, None);
+    rig.destination.with(|world| world.plain = 33_000);
+    rig.settle(&request).await;
+    rig.filled(request.order_id, 1);
+    // It does not wait for ever.
+    rig.destination.with(|world| world.plain = 33_700);
+    let other = rig.funded(2).await;
+    rig.solver()
+        .await
+        .advance(&other.id, rig.now)
+        .await
+        .unwrap();
+    rig.now += 300_000;
+    rig.settle(&other).await;
+    let facts = rig.facts(&other).await;
+    assert_eq!(facts.failure, Some(FailReason::QuotedGasLimitExceeded));
+    assert_eq!(rig.status(&other).await, Status::Refund);
+}

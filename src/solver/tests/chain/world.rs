@@ -23,6 +23,8 @@ pub struct World {
     pub base: u128,
     /// Gas that any transaction takes.
     pub plain: u64,
+    /// Its accounts run no code.
+    pub without_code: bool,
     /// What each byte of its data takes besides.
     pub byte: u64,
     /// Of every token; unset where there is none.
@@ -112,6 +114,7 @@ impl World {
         Self {
             base: 100,
             plain: GAS,
+            without_code: false,
             byte: BYTE,
             decimals: Some(6),
             authorizations: true,
