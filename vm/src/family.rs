@@ -104,15 +104,6 @@ pub struct FamilyKeys {
 /// Opens one provider without network traffic. An error where the configuration of the chain does not fit its family.
 pub type OpenProvider = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Provider, SpecError>;
 
-/// A half of a family that is not ready for money: builds without tests do not have it.
-#[cfg(any(feature = "bitcoin", feature = "solana"))]
-pub(crate) const fn of_tests<T: Copy>(half: T) -> Option<T> {
-    if cfg!(any(test, feature = "testing")) {
-        return Some(half);
-    }
-    None
-}
-
 impl Family {
     /// Parses an account, contract or currency of this family.
     pub fn address(&self, text: &str) -> Result<Address, CodecError> {

@@ -27,13 +27,7 @@ mod withdrawal;
 pub use combine::combinations;
 
 use self::network::{LOCAL, MAIN, Network, TEST};
-use crate::{
-    EntryRules, Family, Lengths,
-    family::of_tests,
-    hint::Hints,
-    spec::FinalityDefaults,
-    trade::{OpenProviders, OpenTrading},
-};
+use crate::{EntryRules, Family, Lengths, hint::Hints, spec::FinalityDefaults};
 
 /// The table entry of `bitcoin-vm`, on the main network.
 pub static FAMILY: Family = on(&MAIN);
@@ -65,9 +59,9 @@ const fn on(network: &'static Network) -> Family {
             providers: esplora::providers,
         }),
         open: Some(read::open),
-        trade: of_tests::<OpenTrading>(trade::trade),
+        trade: Some(trade::trade),
         limits: Some(trade::limits),
-        providers: of_tests::<OpenProviders>(trade::providers),
+        providers: Some(trade::providers),
         keys: Some(trade::keys(network)),
         landing: Some(&trade::Landing),
         steps: Some(network),

@@ -20,11 +20,7 @@ mod transport;
 pub mod withdrawal;
 
 use crate::{
-    Family, Lengths,
-    family::{FamilyKeys, of_tests},
-    hint::Hints,
-    spec::FinalityDefaults,
-    trade::{OpenProviders, OpenTrading, Scheme},
+    Family, Lengths, family::FamilyKeys, hint::Hints, spec::FinalityDefaults, trade::Scheme,
 };
 
 /// The table entry of `solana-vm`.
@@ -52,9 +48,9 @@ pub static FAMILY: Family = Family {
     },
     entry: None,
     open: Some(read::open),
-    trade: of_tests::<OpenTrading>(trade::open),
+    trade: Some(trade::open),
     limits: Some(trade::limits),
-    providers: of_tests::<OpenProviders>(trade::providers),
+    providers: Some(trade::providers),
     keys: Some(FamilyKeys {
         scheme: Scheme::Ed25519,
         account: trade::account,
