@@ -12,7 +12,7 @@ use super::{executed::Executed, sha256};
 /// Blocks for which a transaction may refer to a block's hash.
 pub const VALID_BLOCKS: usize = 150;
 /// Slots in a second are not whole: a block's time is that of so many slots before.
-const SLOTS_PER_SECOND: u64 = 2;
+pub const SLOTS_PER_SECOND: u64 = 2;
 
 /// A block with what it did.
 #[derive(Clone)]

@@ -30,8 +30,13 @@ pub struct LocalChain {
 
 impl LocalChain {
     pub async fn start(lag: Lag) -> Result<Self> {
+        Self::aged(lag, 0).await
+    }
+
+    /// The same, so many slots after its first block.
+    pub async fn aged(lag: Lag, slots: u64) -> Result<Self> {
         let allocator = keypair("allocator")?;
-        let cluster = Cluster::new(&allocator.pubkey(), lag)?;
+        let cluster = Cluster::aged(&allocator.pubkey(), lag, slots)?;
         Ok(Self {
             front: cluster.provider().await?,
             reserve: cluster.balance(&cluster.depository.vault()),

@@ -13,10 +13,10 @@ pub mod token;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use alloy::primitives::keccak256;
+use alloy::primitives::{B256, keccak256};
 use anyhow::{Context, Result, anyhow};
 use litesvm::LiteSVM;
 use sha2::{Digest, Sha256};
@@ -50,6 +50,8 @@ pub const PROGRAM: Pubkey = pubkey!("99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN
 /// Where the same program is once more, which is nobody's depository.
 pub const LOOKALIKE: Pubkey = Pubkey::new_from_array([0x10; 32]);
 const LOOKUP_TABLES: Pubkey = pubkey!("AddressLookupTab1e1111111111111111111111111");
+/// Between two blocks of a chain that keeps pace.
+const SLOT: Duration = Duration::from_millis(1_000 / ledger::SLOTS_PER_SECOND);
 /// Lamports of every account that the tests know.
 const FUNDS: u64 = 1_000_000_000_000;
 /// Decimals of every token.
@@ -82,6 +84,11 @@ impl std::fmt::Debug for Cluster {
 impl Cluster {
     /// A chain whose depository obeys `allocator`. A transaction makes a block at once, and blocks are final `lag` later.
     pub fn new(allocator: &Pubkey, lag: Lag) -> Result<Self> {
+        Self::aged(allocator, lag, 0)
+    }
+
+    /// The same, so many slots after its first block.
+    pub fn aged(allocator: &Pubkey, lag: Lag, slots: u64) -> Result<Self> {
         let depository = Depository(PROGRAM);
         // The ledger itself decides which block's hash a transaction may name.
         let mut state = LiteSVM::new().with_blockhash_check(false);
@@ -97,7 +104,15 @@ impl Cluster {
         put(&mut state, depository.state(), PROGRAM, data)?;
         #[expect(clippy::disallowed_methods, reason = "the chain begins now")]
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-        let ledger = Ledger::new(state, i64::try_from(now)?, lag);
+        let began = now.saturating_sub(slots / ledger::SLOTS_PER_SECOND);
+        let mut ledger = Ledger::new(state, i64::try_from(began)?, lag);
+        if slots > 0 {
+            // So that the newest final block is that old, too.
+            ledger.skip(slots - 1);
+            for _ in 0..=lag.finalized {
+                ledger.make();
+            }
+        }
         let cluster = Self {
             ledger: Shared(Arc::new(Mutex::new(ledger))),
             depository,
@@ -116,6 +131,30 @@ impl Cluster {
         for _ in 0..blocks {
             self.ledger.lock().make();
         }
+    }
+
+    /// Makes a block every half a second, as long as it is polled. A chain that is ahead of the clock waits.
+    pub async fn keep_pace(&self) {
+        let mut ticks = tokio::time::interval(SLOT);
+        loop {
+            ticks.tick().await;
+            #[expect(clippy::disallowed_methods, reason = "the chain follows the clock")]
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let now = now.map_or(0, |now| now.as_secs());
+            if self.time() <= i64::try_from(now).unwrap_or(i64::MAX) {
+                self.advance(1);
+            }
+        }
+    }
+
+    /// What the account got of the native currency by a transaction, which paid somebody else's fee or none.
+    pub fn gained(&self, signature: &Signature, account: &Pubkey) -> Option<u64> {
+        let ledger = self.ledger.lock();
+        let (at, inside) = ledger.find(signature)?;
+        let executed = &ledger.blocks()[at].transactions[inside];
+        let place = executed.accounts.iter().position(|one| one == account)?;
+        let (before, after) = (&executed.meta.pre_balances, &executed.meta.post_balances);
+        after.get(place)?.checked_sub(*before.get(place)?)
     }
 
     /// Lets `slots` slots go by without a block.
@@ -176,6 +215,8 @@ impl Cluster {
     pub fn fund(&self, account: &Pubkey) -> Result<()> {
         let mut done = Ok(());
         self.ledger.lock().change(|state| {
+            // Else the second time would be the same transaction as the first.
+            state.expire_blockhash();
             let given = state.airdrop(account, FUNDS);
             done = given.map(drop).map_err(failed);
         });
@@ -299,8 +340,13 @@ impl Cluster {
 
 /// The key of a name. Never give one of these anything of value: the name is the secret.
 pub fn keypair(name: &str) -> Result<Keypair> {
-    let seed = keccak256(format!("intentd devnet key {name}"));
+    let seed = seed(name);
     keypair_from_seed(seed.as_slice()).map_err(|error| anyhow!("no key: {error}"))
+}
+
+/// What the key of a name is made of.
+pub fn seed(name: &str) -> B256 {
+    keccak256(format!("intentd devnet key {name}"))
 }
 
 fn put(state: &mut LiteSVM, key: Pubkey, owner: Pubkey, data: Vec<u8>) -> Result<()> {

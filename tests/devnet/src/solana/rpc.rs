@@ -144,8 +144,12 @@ impl View<'_> {
     }
 
     fn in_context(&self, value: Value) -> Result<Value, Refused> {
-        let context = json!({ "slot": self.context()?.slot, "apiVersion": VERSION });
-        Ok(json!({ "context": context, "value": value }))
+        Ok(self.as_of(self.context()?, value))
+    }
+
+    fn as_of(&self, block: &Block, value: Value) -> Value {
+        let context = json!({ "slot": block.slot, "apiVersion": VERSION });
+        json!({ "context": context, "value": value })
     }
 
     fn latest_blockhash(&self) -> Result<Value, Refused> {
@@ -297,7 +301,9 @@ impl View<'_> {
             });
             as_value(status)
         });
-        self.in_context(statuses.collect::<Result<_, _>>()?)
+        // Nobody names a commitment here: the answer is of the newest block.
+        let newest = &self.ledger.blocks()[self.top_at(0)];
+        Ok(self.as_of(newest, statuses.collect::<Result<_, _>>()?))
     }
 
     /// Newest first.

@@ -81,6 +81,34 @@ async fn commitments_lag_and_skipped_slots_have_no_block() {
 }
 
 #[tokio::test]
+async fn statuses_are_those_of_the_newest_block() {
+    let (site, user) = site().await;
+    let (cluster, front) = (&site.cluster, &site.front);
+    cluster.advance(5);
+    let deposit = cluster.depository.deposit_native(&paid(&user, 300));
+    let sent = cluster.execute(&[deposit], &[&user]).unwrap();
+    let asked = json!([[
+        sent.to_string(),
+        keypair("user").unwrap().sign_message(b"").to_string()
+    ]]);
+    let shown = ask(front, "getSignatureStatuses", asked).await;
+    assert_eq!(shown["context"]["slot"], cluster.slot());
+    assert_eq!(shown["value"][0]["confirmationStatus"], "processed");
+    assert_eq!(shown["value"][1], Value::Null);
+}
+
+#[tokio::test]
+async fn an_old_chain_has_final_blocks_far_above_its_first() {
+    let site = LocalChain::aged(LAG, 256).await.unwrap();
+    let first = ask(&site.front, "getFirstAvailableBlock", json!([])).await;
+    let newest = ask(&site.front, "getSlot", json!([])).await;
+    assert_eq!(newest.as_u64().unwrap() - first.as_u64().unwrap(), 256);
+    let time = |slot: Value| ask(&site.front, "getBlockTime", json!([slot]));
+    let (first, newest) = (time(first).await, time(newest).await);
+    assert_eq!(newest.as_i64().unwrap() - first.as_i64().unwrap(), 128);
+}
+
+#[tokio::test]
 async fn provider_may_be_behind_and_says_so_when_asked_for_more() {
     let (site, user) = site().await;
     site.cluster.advance(6);
