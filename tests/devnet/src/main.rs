@@ -9,9 +9,9 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: devnet [--once | --attacks [NAME,...]]
 
 Starts three local chains, Bitcoin, Solana and three oracles, one of them with the integrator API and
-a solver. Requests are quoted, deposited, filled or refunded and settled; then a deposit, a fill, a
-refund and a withdrawal by hand, and deposits and fills from and to Bitcoin and Solana. It stays up
-until Ctrl-C. With --once it ends when the story is told.
+a solver. Requests are quoted, deposited, filled or refunded and settled, also from and to Bitcoin and
+Solana; then the same by hand: deposits, fills, a refund and withdrawals. It stays up until Ctrl-C.
+With --once it ends when the story is told.
 
 With --attacks strangers try what they can against the same, all of it or what is named, each beside an
 honest user's order; it fails if any of them gained something or changed what became of the user.";

@@ -8,11 +8,12 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use bitcoin::{
-    Address, Amount, BlockHash, Network, OutPoint, Script, ScriptBuf, Transaction, Txid,
+    Address, Amount, BlockHash, Network, OutPoint, Script, ScriptBuf, Transaction, TxOut, Txid,
     consensus::encode::serialize_hex,
 };
 use bitcoincore_rpc::{
@@ -40,6 +41,9 @@ const TRIES: usize = 5;
 const MATURITY: u64 = 100;
 /// Blocks whose pay is spent by [`Regtest::fund`].
 const COINS: u64 = 8;
+
+/// Between two blocks of a chain that keeps pace.
+const PACE: Duration = Duration::from_secs(2);
 
 /// A block as the tests speak of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,13 +129,36 @@ impl Regtest {
 
     /// A coin of `amount` for `key`, in a block of its own.
     pub async fn fund(&self, key: Key, kind: Kind, amount: Amount) -> Result<Coin> {
+        let paid = self.pay(vec![key.output(kind, amount)]).await?;
+        Coin::of(&paid, 0, (key, kind))
+    }
+
+    /// The miner pays `outputs`, in a block.
+    pub async fn pay(&self, outputs: Vec<TxOut>) -> Result<Transaction> {
         let coin = self.coins().pop().context("the miner has nothing left")?;
-        let spend = Spend::of(vec![coin], vec![key.output(kind, amount)]);
-        let transaction = spend.sign()?;
+        let rest = u32::try_from(outputs.len())?;
+        let transaction = Spend::of(vec![coin], outputs).sign()?;
         self.confirm(&transaction).await?;
-        let change = Coin::of(&transaction, 1, (self.miner, Kind::P2wpkh))?;
+        let change = Coin::of(&transaction, rest, (self.miner, Kind::P2wpkh))?;
         self.coins().push(change);
-        Coin::of(&transaction, 0, (key, kind))
+        Ok(transaction)
+    }
+
+    /// Makes a block every two seconds, as long as it is polled.
+    pub async fn keep_pace(&self) {
+        let mut ticks = tokio::time::interval(PACE);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.mine(1).await {
+                tracing::warn!(%error, "no block");
+            }
+        }
+    }
+
+    /// A transaction, wherever it is.
+    pub async fn transaction(&self, id: Txid) -> Result<Transaction> {
+        self.ask(move |client| client.get_raw_transaction(&id, None))
+            .await
     }
 
     /// The last block.

@@ -1,9 +1,9 @@
 //! Keys, coins and signed transactions of Bitcoin, for every kind of script that a single key spends from. Pure.
 
-use alloy::primitives::keccak256;
-use anyhow::{Context, Result};
+use alloy::primitives::{B256, keccak256};
+use anyhow::{Context, Result, ensure};
 use bitcoin::{
-    Amount, EcdsaSighashType, OutPoint, PublicKey, ScriptBuf, Sequence, TapSighashType,
+    Amount, EcdsaSighashType, OutPoint, Psbt, PublicKey, ScriptBuf, Sequence, TapSighashType,
     Transaction, TxIn, TxOut, Witness,
     absolute::LockTime,
     ecdsa,
@@ -14,6 +14,8 @@ use bitcoin::{
     transaction::Version,
 };
 use secp256k1::{Keypair, Message, SECP256K1, SecretKey};
+
+use crate::account::Account;
 
 /// What is paid for a transaction that says nothing else: more than any node here asks.
 pub const FEE: Amount = Amount::from_sat(10_000);
@@ -50,9 +52,22 @@ pub struct Key(Keypair);
 
 impl Key {
     pub fn named(name: &str) -> Result<Self> {
-        let secret = keccak256(format!("intentd devnet key {name}"));
+        Self::from_secret(keccak256(format!("intentd devnet key {name}")))
+    }
+
+    /// The key that `account` has elsewhere.
+    pub fn of(account: &Account) -> Result<Self> {
+        Self::from_secret(account.key().parse()?)
+    }
+
+    fn from_secret(secret: B256) -> Result<Self> {
         let secret = SecretKey::from_slice(secret.as_slice())?;
         Ok(Self(secret.keypair(SECP256K1)))
+    }
+
+    /// The private key.
+    pub fn secret(&self) -> B256 {
+        self.0.secret_bytes().into()
     }
 
     fn public(&self) -> PublicKey {
@@ -136,6 +151,32 @@ impl Spend {
             fee: FEE,
             version: Version::TWO,
         }
+    }
+
+    /// What a PSBT wants signed, all of it by `key`.
+    pub fn wanted(psbt: &Psbt, (key, kind): (Key, Kind)) -> Result<Self> {
+        let script = key.script(kind);
+        let coins = psbt.iter_funding_utxos().zip(&psbt.unsigned_tx.input);
+        let coins = coins.map(|(output, input)| {
+            let output = output?.clone();
+            ensure!(output.script_pubkey == script, "an output of somebody else");
+            let point = input.previous_output;
+            Ok(Coin {
+                point,
+                output,
+                key,
+                kind,
+            })
+        });
+        let spend = Self {
+            coins: coins.collect::<Result<_>>()?,
+            outputs: psbt.unsigned_tx.output.clone(),
+            change: None,
+            fee: psbt.fee()?,
+            version: psbt.unsigned_tx.version,
+        };
+        ensure!(spend.unsigned()? == psbt.unsigned_tx, "another transaction");
+        Ok(spend)
     }
 
     /// The transaction without signatures, its outputs in their order and the change behind them.

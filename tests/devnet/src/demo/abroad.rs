@@ -1,6 +1,8 @@
 //! The story's acts between families: a deposit abroad that is filled here, what the solver earned by that paid out there,
 //! and a deposit here that is filled abroad.
 
+use std::sync::Arc;
+
 use alloy::{
     primitives::{Address, U256, utils::format_units},
     rpc::types::TransactionReceipt,
@@ -24,36 +26,36 @@ const AMOUNT: u64 = 2_000_000;
 pub const DEPOSITED: u64 = ETH / 20;
 
 /// Bitcoin, where there is a bitcoind, and Solana. Says what is missing, and why: nobody waits for a build here.
-pub async fn start(page: &Page) -> Result<Vec<Abroad>> {
+pub async fn start(page: &Page) -> Result<Vec<Arc<Abroad>>> {
     page.line("starting Bitcoin and Solana ...")?;
     let mut all = Vec::new();
     if tools::has_bitcoind()? {
-        all.push(Abroad::bitcoin().await?);
+        all.push(Arc::new(Abroad::bitcoin().await?));
     } else {
         page.line("no bitcoind on PATH, and none was built yet (the tests build one, in 10 to 20 minutes):")?;
         page.line("the story goes on without Bitcoin")?;
     }
-    all.push(Abroad::solana().await?);
+    all.push(Arc::new(Abroad::solana().await?));
     Ok(all)
 }
 
 impl Story<'_> {
-    /// Both ways with every chain abroad; `number` is that of the first act.
-    pub async fn abroad(&mut self, number: usize) -> Result<()> {
+    /// Both ways with every chain abroad.
+    pub async fn abroad(&mut self) -> Result<()> {
         let sites = self.abroad;
-        for (site, number) in sites.iter().zip((number..).step_by(3)) {
-            let earned = self.coming(site, number).await?;
-            self.paid_out(site, number + 1, &earned).await?;
-            self.going(site, number + 2).await?;
+        for site in sites {
+            let earned = self.coming(site).await?;
+            self.paid_out(site, &earned).await?;
+            self.going(site).await?;
         }
         Ok(())
     }
 
     /// The user deposits abroad, and the solver pays at the destination. The settlement by which the solver earns.
-    async fn coming(&mut self, site: &Abroad, number: usize) -> Result<TransactionReceipt> {
+    async fn coming(&mut self, site: &Abroad) -> Result<TransactionReceipt> {
         let (name, ..) = site.names();
-        let title = format!("{number}. By hand: a deposit on {name}, filled on an EVM chain");
-        self.page.heading(&title)?;
+        let title = format!("By hand: a deposit on {name}, filled on an EVM chain");
+        self.act(&title)?;
         let Devnet {
             destination,
             user,
@@ -94,15 +96,9 @@ impl Story<'_> {
     }
 
     /// The solver wants a half of what it `earned` abroad.
-    async fn paid_out(
-        &mut self,
-        site: &Abroad,
-        number: usize,
-        earned: &TransactionReceipt,
-    ) -> Result<()> {
+    async fn paid_out(&mut self, site: &Abroad, earned: &TransactionReceipt) -> Result<()> {
         let (name, ..) = site.names();
-        let title = format!("{number}. By hand: a withdrawal on {name}");
-        self.page.heading(&title)?;
+        let number = self.act(&format!("By hand: a withdrawal on {name}"))?;
         let (world, hub) = (self.world, &self.world.hub.node);
         let payable = site.payable(AMOUNT / 2, "solver").await?;
         let form = site.form(&payable)?;
@@ -140,10 +136,10 @@ impl Story<'_> {
     }
 
     /// The user deposits at the origin, and the solver pays abroad.
-    async fn going(&mut self, site: &Abroad, number: usize) -> Result<()> {
+    async fn going(&mut self, site: &Abroad) -> Result<()> {
         let (name, ..) = site.names();
-        let title = format!("{number}. By hand: a deposit on an EVM chain, filled on {name}");
-        self.page.heading(&title)?;
+        let title = format!("By hand: a deposit on an EVM chain, filled on {name}");
+        self.act(&title)?;
         let Devnet { origin, user, .. } = self.world;
         let input = Money {
             currency: Address::ZERO,
@@ -187,7 +183,7 @@ impl Story<'_> {
     }
 }
 
-fn shown(site: &Abroad, amount: U256) -> String {
+pub fn shown(site: &Abroad, amount: U256) -> String {
     let (_, symbol, decimals) = site.names();
     let text = format_units(amount, decimals).unwrap_or_default();
     format!(

@@ -32,7 +32,7 @@ impl Api {
     pub async fn status(&self, request: &str) -> Result<Value> {
         let mut url = self.url.join("intents/status/v3")?;
         url.query_pairs_mut().append_pair("requestId", request);
-        answer(self.client.get(url)).await
+        answer(self.client.get(url).header("x-api-key", &self.key)).await
     }
 }
 

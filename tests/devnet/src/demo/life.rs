@@ -15,9 +15,9 @@ use vm::protocol::order::Order;
 
 use super::story::Story;
 
-/// Below the API's limit for callers without a key.
-const POLL: Duration = Duration::from_millis(250);
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks.
+pub const POLL: Duration = Duration::from_millis(250);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What somebody wants.
 pub struct Wish {
@@ -61,24 +61,24 @@ impl Story<'_> {
     pub async fn lives(&mut self) -> Result<Vec<String>> {
         let acts = [
             (
-                "1. A request: ether for ether",
+                "A request: ether for ether",
                 Wish::ether(100, None),
                 "success",
             ),
             (
-                "2. A request: a token for a token",
+                "A request: a token for a token",
                 Wish::dollars(25),
                 "success",
             ),
             (
-                "3. A request that is given back (referrer debug-force-refund)",
+                "A request that is given back (referrer debug-force-refund)",
                 Wish::ether(50, Some("debug-force-refund")),
                 "refund",
             ),
         ];
         let mut told = Vec::new();
         for (title, wish, end) in acts {
-            self.page.heading(title)?;
+            self.act(title)?;
             told.push(self.live(&wish, end).await?);
         }
         Ok(told)
@@ -104,9 +104,13 @@ impl Story<'_> {
     }
 
     async fn quote(&self, wish: &Wish) -> Result<Quoted> {
-        let body = quote_body(self.world, wish);
+        self.quoted(&quote_body(self.world, wish)).await
+    }
+
+    /// The answer to a quote's body, which is shown.
+    pub async fn quoted(&self, body: &Value) -> Result<Quoted> {
         let asked = Instant::now();
-        let answer = self.oracles.api.quote(&body).await?;
+        let answer = self.oracles.api.quote(body).await?;
         let took = asked.elapsed().as_millis();
         let quoted = read(&answer)?;
         let side = |name: &str| {
@@ -146,7 +150,7 @@ impl Story<'_> {
     }
 
     /// Shows every status until `end`; the last answer.
-    async fn follow(&self, quoted: &Quoted, end: &str) -> Result<Value> {
+    pub async fn follow(&self, quoted: &Quoted, end: &str) -> Result<Value> {
         let begun = Instant::now();
         let mut seen = vec!["waiting".to_owned()];
         loop {
@@ -248,7 +252,7 @@ impl Story<'_> {
         Ok(claim::execution(&answer)?.idempotency_key)
     }
 
-    async fn executed(&self, key: B256) -> Result<B256> {
+    pub async fn executed(&self, key: B256) -> Result<B256> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
             match self.world.hub.executions(key).await?[..] {

@@ -1,6 +1,7 @@
 //! The README's first command: the whole of it on one machine, then left running for the curious.
 
 mod abroad;
+mod across;
 mod act;
 pub mod api;
 pub mod life;
@@ -8,6 +9,8 @@ pub mod oracles;
 pub mod page;
 mod paste;
 mod story;
+
+use std::sync::Arc;
 
 use anyhow::Result;
 use devnet::world::{Abroad, Devnet, Options};
@@ -36,10 +39,17 @@ pub async fn run(once: bool) -> Result<()> {
         _ = terminate.recv() => return Ok(()),
     };
     let mut files = world.files();
+    let (mut more, mut blocks) = (Vec::new(), Vec::new());
     for site in &sites {
         site.tell(&mut files)?;
+        site.trade(&mut files)?;
+        for account in [site.solver_account(&world.solver)?, site.account("user")?] {
+            site.endow(&account).await?;
+        }
+        blocks.push(site.run());
     }
-    let more = Vec::new();
+    let (name, key) = Abroad::solver_key();
+    more.push((name.to_owned(), key));
     let setup = Setup { files, more };
     let mut oracles = Oracles::start(&world, &setup, directory.path()).await?;
     introduce(&page, (&world, &sites), &oracles)?;
@@ -49,7 +59,7 @@ pub async fn run(once: bool) -> Result<()> {
         _ = terminate.recv() => None,
     };
     if let (Some(told), false) = (told, once) {
-        paste::print(&page, &world, &oracles, (&told, directory.path()))?;
+        paste::print(&page, (&world, &sites), &oracles, (&told, directory.path()))?;
         tokio::select! {
             end = oracles.ended() => end?,
             _ = tokio::signal::ctrl_c() => {}
@@ -61,7 +71,7 @@ pub async fn run(once: bool) -> Result<()> {
 }
 
 async fn tell(
-    (world, abroad): (&Devnet, &[Abroad]),
+    (world, abroad): (&Devnet, &[Arc<Abroad>]),
     oracles: &Oracles,
     page: &Page,
 ) -> Result<story::Recap> {
@@ -82,11 +92,16 @@ async fn tell(
         oracles,
         page,
         ledger,
+        acts: 0,
     };
     story.tell().await
 }
 
-fn introduce(page: &Page, (world, abroad): (&Devnet, &[Abroad]), oracles: &Oracles) -> Result<()> {
+fn introduce(
+    page: &Page,
+    (world, abroad): (&Devnet, &[Arc<Abroad>]),
+    oracles: &Oracles,
+) -> Result<()> {
     page.heading("Chains")?;
     for site in [&world.origin, &world.destination] {
         page.fact(
@@ -105,13 +120,21 @@ fn introduce(page: &Page, (world, abroad): (&Devnet, &[Abroad]), oracles: &Oracl
     page.fact("  balances", hub.hub)?;
     page.fact("  oracle contract", hub.oracle)?;
     for site in abroad {
-        page.fact(site.id(), format!("{} ({})", site.url(), site.names().0))?;
+        let number = site.number();
+        page.fact(
+            site.id(),
+            format!("{} ({}, {number} to the API)", site.url(), site.names().0),
+        )?;
     }
     page.heading("People")?;
     page.fact("user", world.user.address())?;
     page.fact("solver", world.solver.address())?;
     let alias = world.destination.alias(world.solver.address())?;
     page.fact("  at the hub", alias)?;
+    for site in abroad {
+        let (name, ..) = site.names();
+        page.fact(&format!("  on {name}"), site.solver_account(&world.solver)?)?;
+    }
     page.fact("allocator", world.allocator.address())?;
     page.heading("Oracles")?;
     for (oracle, url) in world.oracles.iter().zip(&oracles.urls) {

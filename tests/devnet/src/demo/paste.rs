@@ -1,13 +1,14 @@
 //! Lines to paste into another terminal while the devnet is up. Each works as it stands.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use alloy::primitives::{U256, hex};
 use anyhow::Result;
-use devnet::world::Devnet;
+use devnet::world::{Abroad, Devnet};
 use serde_json::{Value, json};
 
 use super::{
+    across,
     life::{Wish, quote_body},
     oracles::{API_KEY, Oracles},
     page::Page,
@@ -17,13 +18,16 @@ use super::{
 /// Prints the lines; bodies that are too long for a line go into files of `directory`.
 pub fn print(
     page: &Page,
-    world: &Devnet,
+    (world, abroad): (&Devnet, &[Arc<Abroad>]),
     oracles: &Oracles,
     (told, directory): (&Recap, &Path),
 ) -> Result<()> {
     let oracle = oracles.urls[0].as_str();
     page.heading("Everything stays up. Try, in another terminal:")?;
     integrator(page, world, oracles, (told, directory))?;
+    for site in abroad {
+        going(page, (world, site), oracles, directory)?;
+    }
     page.heading("The oracles")?;
     for path in ["lives/v1", "chains/v1"] {
         page.line(&format!("curl -s -H 'x-api-key: {API_KEY}' {oracle}{path}"))?;
@@ -84,23 +88,49 @@ fn integrator(
     page.heading("A request of your own: quote, send what it says, ask how it goes")?;
     let quote = directory.join("quote.json");
     let (origin, destination) = (&world.origin, &world.destination);
-    page.line(&format!(
-        "curl -s {api}quote/v2 {key} -H 'content-type: application/json' -d '{}' -o {}",
-        quote_body(world, &Wish::ether(10, None)),
-        quote.display()
-    ))?;
-    page.line(&format!(
-        "node -e '{SEND}' {} | curl -s {} -H 'content-type: application/json' -d @-",
-        quote.display(),
-        origin.node.url
-    ))?;
-    page.line(&format!(
-        "curl -s {api}intents/status/v3?requestId=$(node -p 'require(process.argv[1]).steps[0].requestId' {})",
-        quote.display()
-    ))?;
+    own_request(
+        page,
+        (world, oracles),
+        (&quote, &quote_body(world, &Wish::ether(10, None))),
+    )?;
     page.line(&format!(
         "# it pays at {}; chain ids are {} and {}",
         destination.node.url, origin.node.chain_id, destination.node.chain_id
+    ))
+}
+
+/// A request that ends on a chain of another family.
+fn going(
+    page: &Page,
+    (world, site): (&Devnet, &Abroad),
+    oracles: &Oracles,
+    directory: &Path,
+) -> Result<()> {
+    let (name, symbol, _) = site.names();
+    page.heading(&format!("The same, from ether to {symbol} on {name}"))?;
+    let quote = directory.join(format!("quote-{}.json", site.id()));
+    let body = across::from_ether(world, site, 10)?;
+    own_request(page, (world, oracles), (&quote, &body))
+}
+
+/// Quotes `body` into the file `quote`, sends its first step at the origin, and asks how it goes.
+fn own_request(
+    page: &Page,
+    (world, oracles): (&Devnet, &Oracles),
+    (quote, body): (&Path, &Value),
+) -> Result<()> {
+    let api = &oracles.api.url;
+    let key = format!("-H 'x-api-key: {}'", oracles.api.key);
+    let quote = quote.display();
+    page.line(&format!(
+        "curl -s {api}quote/v2 {key} -H 'content-type: application/json' -d '{body}' -o {quote}"
+    ))?;
+    page.line(&format!(
+        "node -e '{SEND}' {quote} | curl -s {} -H 'content-type: application/json' -d @-",
+        world.origin.node.url
+    ))?;
+    page.line(&format!(
+        "curl -s {api}intents/status/v3?requestId=$(node -p 'require(process.argv[1]).steps[0].requestId' {quote})"
     ))
 }
 

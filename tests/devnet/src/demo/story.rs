@@ -2,6 +2,8 @@
 //! and a withdrawal, and deposits and fills of other families, each read by three oracles, signed, and settled at the
 //! hub with two signatures. Nothing here states a balance that was not read back from a chain.
 
+use std::sync::Arc;
+
 use alloy::{
     primitives::{Address, B256, U256},
     rpc::types::TransactionReceipt,
@@ -29,15 +31,17 @@ pub const USD: u64 = 1_000_000;
 pub struct Story<'a> {
     pub world: &'a Devnet,
     /// Chains of other families.
-    pub abroad: &'a [Abroad],
+    pub abroad: &'a [Arc<Abroad>],
     pub oracles: &'a Oracles,
     pub page: &'a Page,
     pub ledger: Ledger<'a>,
+    /// How many acts there were.
+    pub acts: usize,
 }
 
 /// What the visitor may ask again.
 pub struct Recap {
-    /// The ids of the requests: filled, filled, refunded.
+    /// The ids of the requests: filled, filled, refunded, then those between families.
     pub requests: Vec<String>,
     pub deposit: Value,
     pub fill: Value,
@@ -47,12 +51,13 @@ pub struct Recap {
 
 impl Story<'_> {
     pub async fn tell(&mut self) -> Result<Recap> {
-        let requests = self.lives().await?;
+        let mut requests = self.lives().await?;
+        requests.extend(self.across().await?);
         let (swap, deposit, deposit_body) = self.deposit().await?;
         let fill = self.fill(&swap, &deposit).await?;
         let (refund, earned) = self.refund().await?;
         let withdrawal = self.withdrawal(&earned).await?;
-        self.abroad(8).await?;
+        self.abroad().await?;
         self.page.heading("In the end")?;
         self.invariant_abroad().await?;
         self.invariant().await?;
@@ -67,7 +72,7 @@ impl Story<'_> {
 
     async fn deposit(&mut self) -> Result<(SignedOrder, Deposit, Value)> {
         let Devnet { origin, user, .. } = self.world;
-        self.page.heading("4. By hand: a deposit")?;
+        self.act("By hand: a deposit")?;
         let swap = self.swap().await?;
         self.ledger
             .watch_hub("app's fee account", origin.alias(user.address())?)
@@ -97,7 +102,7 @@ impl Story<'_> {
             solver,
             ..
         } = self.world;
-        self.page.heading("5. By hand: a fill")?;
+        self.act("By hand: a fill")?;
         let amount = U256::from(2_500 * USD);
         destination
             .approve(solver, destination.token, destination.router, amount)
@@ -135,7 +140,7 @@ impl Story<'_> {
             solver,
             ..
         } = self.world;
-        self.page.heading("6. By hand: a refund")?;
+        self.act("By hand: a refund")?;
         let money = Money {
             currency: origin.token,
             amount: U256::from(400 * USD),
@@ -179,7 +184,7 @@ impl Story<'_> {
     async fn withdrawal(&mut self, earned: &TransactionReceipt) -> Result<Value> {
         let Devnet { origin, solver, .. } = self.world;
         let hub = &self.world.hub.node;
-        self.page.heading("7. By hand: a withdrawal")?;
+        self.act("By hand: a withdrawal")?;
         let withdrawal = wish(self.world).await?;
         self.ledger
             .watch(origin, "withdrawal's recipient", withdrawal.recipient)
@@ -280,6 +285,13 @@ impl Story<'_> {
             to: self.world.user.address(),
             amount: U256::from(USD),
         }
+    }
+
+    /// Begins the next act; its number.
+    pub fn act(&mut self, title: &str) -> Result<usize> {
+        self.acts += 1;
+        self.page.heading(&format!("{}. {title}", self.acts))?;
+        Ok(self.acts)
     }
 
     /// Shows a transaction that must have succeeded.

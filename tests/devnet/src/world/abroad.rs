@@ -50,7 +50,8 @@ impl Abroad {
             confirmed: 1,
             finalized: 2,
         };
-        let site = solana::LocalChain::start(lag).await?;
+        // An index begins so many blocks below the newest one.
+        let site = solana::LocalChain::aged(lag, 256).await?;
         for name in ["user", "solver"] {
             site.cluster.fund(&keypair(name)?.pubkey())?;
         }

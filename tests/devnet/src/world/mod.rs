@@ -7,6 +7,7 @@ mod files;
 pub mod order;
 mod payout;
 mod settlement;
+mod traded;
 mod uniswap;
 mod withdrawal;
 
@@ -23,6 +24,7 @@ pub use files::Files;
 pub use order::{Deposit, Money, SignedOrder, Terms};
 pub use payout::{Identity, Payout, WithdrawalForm};
 pub use settlement::{Execution, ORACLE_VERSION, Refusal, Settlement};
+pub use traded::Pace;
 pub use uniswap::{Exchange, Pool, Uniswap};
 pub use withdrawal::Withdrawal;
 

@@ -59,12 +59,12 @@ async fn story_goes_from_quotes_to_settlement() {
     assert_eq!(count("allocator records it"), 1 + 2);
     assert_eq!(count("hub rejects"), 4);
     // Requests: by the daemon, found on the hub by the key of what the oracles sign.
-    assert_eq!(count("hub takes the deposit"), 3);
-    assert_eq!(count("hub takes the fill"), 2);
+    assert_eq!(count("hub takes the deposit"), 3 + 6);
+    assert_eq!(count("hub takes the fill"), 2 + 6);
     assert_eq!(count("hub takes the refund"), 1);
     assert_eq!(count("user sends approve"), 1);
     let last = &told[told.len() - 4..];
-    let held = ["0.01 BTC", "0.001 SOL", "0.65 ETH", "425 USD"];
+    let held = ["0.014 BTC", "4.001 SOL", "0.75 ETH", "425 USD"];
     for (line, held) in last.iter().zip(held) {
         assert!(line.ends_with(&format!("{held} = {held}")), "{last:?}");
     }
@@ -79,6 +79,28 @@ fn lives(told: &[String]) {
         ("1. ", &filled[..], "0 ETH -> 0.1 ETH"),
         ("2. ", &filled[..], "0 USD -> 25 USD"),
         ("3. ", &refunded[..], "0.1 ETH -> 0.15 ETH"),
+        (
+            "4. A request: ETH for BTC",
+            &filled[..],
+            "0.15 ETH -> 0.2 ETH",
+        ),
+        (
+            "5. A request: BTC for ETH",
+            &filled[..],
+            "0 BTC -> 0.002 BTC",
+        ),
+        (
+            "6. A request: ETH for SOL",
+            &filled[..],
+            "0.2 ETH -> 0.25 ETH",
+        ),
+        ("7. A request: SOL for ETH", &filled[..], "0 SOL -> 2 SOL"),
+        (
+            "8. A request: BTC for SOL",
+            &filled[..],
+            "0.002 BTC -> 0.004 BTC",
+        ),
+        ("9. A request: SOL for BTC", &filled[..], "2 SOL -> 4 SOL"),
     ];
     for (title, states, earned) in acts {
         let act: Vec<_> = told
@@ -90,7 +112,20 @@ fn lives(told: &[String]) {
         let seen: Vec<_> = seen
             .map(|line| line.split_whitespace().nth(3).unwrap())
             .collect();
-        assert_eq!(seen, states, "{act:?}");
+        if title.contains("request") {
+            // Chains abroad may be faster than anybody looks.
+            let mut states = states.iter();
+            assert!(
+                seen.iter().all(|seen| states.any(|state| state == seen)),
+                "{act:?}"
+            );
+            assert_eq!(
+                (seen.first(), seen.last()),
+                (Some(&"waiting"), Some(&"success"))
+            );
+        } else {
+            assert_eq!(seen, states, "{act:?}");
+        }
         let hub = act.iter().filter(|line| line.contains("hub, solver"));
         let hub: Vec<_> = hub.collect();
         assert!(hub.len() == 1 && hub[0].ends_with(earned), "{hub:?}");
