@@ -1,6 +1,7 @@
-//! The published TypeScript client, unmodified, against the daemon over real chains: what an
+//! The published TypeScript client and its wallet adapters, unmodified, against the daemon over real chains: what an
 //! integrator does, seen from the integrator's side.
 
+mod abroad;
 pub mod app;
 mod calls;
 mod endings;

@@ -1,6 +1,6 @@
 //! Chains, a daemon with its solver, and the client that is driven against it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use alloy::{
     primitives::{Address, B256, U256},
@@ -9,7 +9,7 @@ use alloy::{
 use devnet::{
     account::Account,
     claim, tools,
-    world::{DevChain, Devnet, Options},
+    world::{Abroad, DevChain, Devnet, Options},
 };
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -22,6 +22,7 @@ use crate::{
 const PACKAGE: &str = include_str!("package.json");
 const LOCK: &str = include_str!("package-lock.json");
 const DRIVE: &str = include_str!("drive.mjs");
+const ABROAD: &str = include_str!("abroad.mjs");
 
 pub const ETH: &str = "0x0000000000000000000000000000000000000000";
 /// A thousandth of the native currency.
@@ -68,6 +69,11 @@ impl App {
 
     /// With an exchange on both chains, or without, and a changed market.
     pub async fn with(exchange: bool, change: fn(&mut Value)) -> Self {
+        Self::among(&[], exchange, change).await
+    }
+
+    /// The same, which also trades on chains of other families.
+    pub async fn among(abroad: &[Arc<Abroad>], exchange: bool, change: fn(&mut Value)) -> Self {
         let world = Devnet::with(Options {
             block_time: Some(1),
             finality_blocks: 1,
@@ -79,7 +85,15 @@ impl App {
         .unwrap();
         let mut files = world.files();
         change(&mut files.market);
+        for site in abroad {
+            site.tell(&mut files).unwrap();
+            site.trade(&mut files).unwrap();
+            let solver = site.solver_account(&world.solver).unwrap();
+            site.endow(&solver).await.unwrap();
+        }
+        let (name, key) = Abroad::solver_key();
         let daemon = daemon()
+            .with(name, key)
             .chains(&files)
             .signer(&world.oracles[0])
             .solver(&world.solver, "destination")
@@ -197,7 +211,7 @@ impl App {
         self.status_of(id).await
     }
 
-    async fn status_of(&self, id: &str) -> Value {
+    pub async fn status_of(&self, id: &str) -> Value {
         let url = self.daemon.integrator_url();
         let url = format!("{url}/intents/status/v3?requestId={id}");
         let asked = reqwest::Client::new()
@@ -295,7 +309,7 @@ pub fn hex(address: Address) -> String {
 fn install() -> Scripts {
     let files = [("package.json", PACKAGE), ("package-lock.json", LOCK)];
     let packages = tools::packages("sdk", &files).unwrap();
-    Scripts::beside(&packages, &[("drive.mjs", DRIVE)])
+    Scripts::beside(&packages, &[("drive.mjs", DRIVE), ("abroad.mjs", ABROAD)])
 }
 
 pub fn step_ids(done: &Value) -> Vec<&str> {

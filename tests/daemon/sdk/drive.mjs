@@ -1,6 +1,6 @@
 // Drives the published client, unmodified, against one daemon, as an app would.
 //
-// Usage: node drive.mjs < job.json, with client.mjs and node_modules beside this file.
+// Usage: node drive.mjs < job.json, with client.mjs, abroad.mjs and node_modules beside this file.
 // The job: {base, source, key, chains: [{id, name, rpc}], what, quote, ...}. Prints one JSON object:
 // {ok: true, ...} or {ok: false, error}. `quoted` is a quote from before; without it `quote` is asked.
 
@@ -8,6 +8,7 @@ import { createClient, convertViemChainToRelayChain, getClient, axios } from '@r
 import { configureDynamicChains } from '@relayprotocol/relay-sdk/chain-utils'
 import * as viem from 'viem'
 import WebSocket from 'ws'
+import * as abroad from './abroad.mjs'
 import { chains, job, overheard, report, signer, stepsOf } from './client.mjs'
 
 const requests = overheard(axios)
@@ -28,7 +29,7 @@ createClient({
   baseApiUrl: job.base,
   websocket: { enabled: Boolean(job.websocket), url: job.websocket },
   source: job.source ?? 'acceptance.test',
-  chains: chains.map(convertViemChainToRelayChain),
+  chains: [...chains.map(convertViemChainToRelayChain), ...abroad.chains],
   // Several of these share an address.
   pollingInterval: 300,
   confirmationPollingInterval: 50,
@@ -53,7 +54,7 @@ const jobs = {
     const seen = []
     const done = await getClient().actions.execute({
       quote: quoted,
-      wallet: wallet(job.quote.chainId),
+      wallet: abroad.wallet(job.quote.chainId) ?? wallet(job.quote.chainId),
       onProgress: ({ currentStep, txHashes }) =>
         seen.push({ step: currentStep?.id, transactions: txHashes?.length ?? 0 }),
     })
@@ -65,9 +66,9 @@ let told
 try {
   told = { ok: true, ...(await jobs[job.what]()) }
 } catch (error) {
-  told = { ok: false, error: error.message ?? error, name: error.name, raw: error.rawError, request }
+  told = { ok: false, error: error.message ?? error, name: error.name, raw: error.rawError }
 }
-report({ ...told, requests, heard })
+report({ ...told, request, requests, heard })
 
 function quote() {
   return getClient().actions.getQuote({ ...job.quote, wallet: undefined })

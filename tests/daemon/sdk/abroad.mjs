@@ -1,0 +1,69 @@
+// Wallets on Bitcoin and Solana, as the published adapters take them, unmodified: each signs with the job's key.
+//
+// Read here of the job: {abroad: [{id, name, vmType, rpc, address, secret}]}. A secret is 32 bytes in hex.
+
+import { axios, convertViemChainToRelayChain } from '@relayprotocol/relay-sdk'
+import { adaptBitcoinWallet } from '@relayprotocol/relay-bitcoin-wallet-adapter'
+import { adaptSolanaWallet } from '@relayprotocol/relay-svm-wallet-adapter'
+import { Connection, Keypair } from '@solana/web3.js'
+import { secp256k1 } from '@noble/curves/secp256k1'
+import * as viem from 'viem'
+import { job } from './client.mjs'
+
+const abroad = job.abroad ?? []
+
+// The chains as the client is told of them.
+export const chains = abroad.map(({ id, name, rpc, vmType }) => {
+  const nativeCurrency = { name, symbol: name, decimals: 9 }
+  const chain = viem.defineChain({ id, name, nativeCurrency, rpcUrls: { default: { http: [new URL(rpc).origin] } } })
+  return { ...convertViemChainToRelayChain(chain), vmType }
+})
+
+// The job's wallet on a chain; nothing where the chain is of no such family.
+export function wallet(id) {
+  const chain = abroad.find((one) => one.id === id)
+  return chain && { bvm: bitcoin, svm: solana }[chain.vmType](chain)
+}
+
+function bitcoin({ rpc, address, secret }) {
+  // The adapter sends through a service of the main network, whose place the node takes.
+  axios.interceptors.request.use((config) => {
+    if (config.url !== 'https://mempool.space/api/tx') return config
+    const adapter = async () => ({ data: await send(rpc, config.data), status: 200, statusText: 'OK', headers: {}, config })
+    return { ...config, adapter }
+  })
+  const key = viem.hexToBytes(secret)
+  const signer = {
+    publicKey: secp256k1.getPublicKey(key),
+    sign: (hash) => secp256k1.sign(hash, key).toCompactRawBytes(),
+  }
+  return adaptBitcoinWallet(address, async (_, psbt) => psbt.signAllInputs(signer).toBase64())
+}
+
+async function send(rpc, raw) {
+  const { origin, username, password } = new URL(rpc)
+  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+  const body = JSON.stringify({ jsonrpc: '1.0', id: 1, method: 'sendrawtransaction', params: [raw] })
+  const answer = await fetch(origin, { method: 'POST', headers: { authorization }, body })
+  const { result, error } = await answer.json()
+  if (error) throw new Error(error.message)
+  return result
+}
+
+function solana({ id, rpc, address, secret }) {
+  const pair = Keypair.fromSeed(viem.hexToBytes(secret))
+  const connection = new Connection(rpc, 'confirmed')
+  // The node has no sockets to be told over.
+  connection.confirmTransaction = async ({ signature }) => {
+    for (;;) {
+      const { context, value } = await connection.getSignatureStatuses([signature])
+      const { confirmationStatus, err } = value[0] ?? {}
+      if (['confirmed', 'finalized'].includes(confirmationStatus)) return { context, value: { err } }
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+  }
+  return adaptSolanaWallet(address, id, connection, async (transaction) => {
+    transaction.sign([pair])
+    return { signature: await connection.sendTransaction(transaction) }
+  })
+}
