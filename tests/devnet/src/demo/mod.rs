@@ -18,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use oracles::{Oracles, Setup};
 use page::{Ledger, Page};
+use paste::Paste;
 use story::Story;
 
 /// Runs the story; without `once` stays up until Ctrl-C or SIGTERM.
@@ -59,7 +60,14 @@ pub async fn run(once: bool) -> Result<()> {
         _ = terminate.recv() => None,
     };
     if let (Some(told), false) = (told, once) {
-        paste::print(&page, (&world, &sites), &oracles, (&told, directory.path()))?;
+        let paste = Paste {
+            page: &page,
+            world: &world,
+            abroad: &sites,
+            oracles: &oracles,
+            directory: directory.path(),
+        };
+        paste.print(&told)?;
         tokio::select! {
             end = oracles.ended() => end?,
             _ = tokio::signal::ctrl_c() => {}

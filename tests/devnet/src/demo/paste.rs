@@ -15,123 +15,118 @@ use super::{
     story::{NO_ORDER, Recap},
 };
 
-/// Prints the lines; bodies that are too long for a line go into files of `directory`.
-pub fn print(
-    page: &Page,
-    (world, abroad): (&Devnet, &[Arc<Abroad>]),
-    oracles: &Oracles,
-    (told, directory): (&Recap, &Path),
-) -> Result<()> {
-    let oracle = oracles.urls[0].as_str();
-    page.heading("Everything stays up. Try, in another terminal:")?;
-    integrator(page, world, oracles, (told, directory))?;
-    for site in abroad {
-        going(page, (world, site), oracles, directory)?;
-    }
-    page.heading("The oracles")?;
-    for path in ["lives/v1", "chains/v1"] {
-        page.line(&format!("curl -s -H 'x-api-key: {API_KEY}' {oracle}{path}"))?;
-    }
-    for path in ["readyz", "metrics"] {
-        page.line(&format!("curl -s {}{path}", oracles.ops))?;
-    }
-    page.line(&format!("open {oracle}documentation in a browser"))?;
-    page.heading("Ask for the same attestations again: the signatures are the same")?;
-    let bodies = [
-        ("depository-deposits", &told.deposit),
-        ("solver-fills", &told.fill),
-        ("solver-refunds", &told.refund),
-        ("depository-withdrawals", &told.withdrawal),
-    ];
-    for (route, body) in bodies {
-        let file = directory.join(format!("{route}.json"));
-        std::fs::write(&file, serde_json::to_string_pretty(body)?)?;
-        page.line(&post(oracle, route, &format!("@{}", file.display())))?;
-    }
-    page.heading("Make a deposit of your own, wait three seconds, have it attested")?;
-    let hash = format!(
-        "DEPOSIT=$(curl -s {} -H 'content-type: application/json' -d '{}' | grep -o '0x[0-9a-f]\\{{64\\}}')",
-        world.origin.node.url,
-        own_deposit(world)
-    );
-    page.line(&hash)?;
-    let body =
-        r#"'{"chainId":"origin","transactionId":"'$DEPOSIT'","requestPeerSignatures":true}'"#;
-    page.line(&post(oracle, "depository-deposits", body))?;
-    page.line("\nCtrl-C ends all of it.")
+/// What the lines are about.
+pub struct Paste<'a> {
+    pub page: &'a Page,
+    pub world: &'a Devnet,
+    /// Chains of other families.
+    pub abroad: &'a [Arc<Abroad>],
+    pub oracles: &'a Oracles,
+    /// Where bodies go that are too long for a line.
+    pub directory: &'a Path,
 }
 
-/// The integrator API: what there is, what became of the requests, and one of the reader's own.
-fn integrator(
-    page: &Page,
-    world: &Devnet,
-    oracles: &Oracles,
-    (told, directory): (&Recap, &Path),
-) -> Result<()> {
-    let api = &oracles.api.url;
-    for path in ["chains", "swap-sources", "documentation/json"] {
-        page.line(&format!("curl -s {api}{path}"))?;
+impl Paste<'_> {
+    /// Prints the lines.
+    pub fn print(&self, told: &Recap) -> Result<()> {
+        let Self { page, oracles, .. } = self;
+        let oracle = oracles.urls[0].as_str();
+        page.heading("Everything stays up. Try, in another terminal:")?;
+        self.integrator(told)?;
+        for site in self.abroad {
+            self.going(site)?;
+        }
+        page.heading("The oracles")?;
+        for path in ["lives/v1", "chains/v1"] {
+            page.line(&format!("curl -s -H 'x-api-key: {API_KEY}' {oracle}{path}"))?;
+        }
+        for path in ["readyz", "metrics"] {
+            page.line(&format!("curl -s {}{path}", oracles.ops))?;
+        }
+        page.line(&format!("open {oracle}documentation in a browser"))?;
+        page.heading("Ask for the same attestations again: the signatures are the same")?;
+        let bodies = [
+            ("depository-deposits", &told.deposit),
+            ("solver-fills", &told.fill),
+            ("solver-refunds", &told.refund),
+            ("depository-withdrawals", &told.withdrawal),
+        ];
+        for (route, body) in bodies {
+            let file = self.directory.join(format!("{route}.json"));
+            std::fs::write(&file, serde_json::to_string_pretty(body)?)?;
+            page.line(&post(oracle, route, &format!("@{}", file.display())))?;
+        }
+        page.heading("Make a deposit of your own, wait three seconds, have it attested")?;
+        let hash = format!(
+            "DEPOSIT=$(curl -s {} -H 'content-type: application/json' -d '{}' | grep -o '0x[0-9a-f]\\{{64\\}}')",
+            self.world.origin.node.url,
+            own_deposit(self.world)
+        );
+        page.line(&hash)?;
+        let body =
+            r#"'{"chainId":"origin","transactionId":"'$DEPOSIT'","requestPeerSignatures":true}'"#;
+        page.line(&post(oracle, "depository-deposits", body))?;
+        page.line("\nCtrl-C ends all of it.")
     }
-    for request in &told.requests {
+
+    /// The integrator API: what there is, what became of the requests, and one of the reader's own.
+    fn integrator(&self, told: &Recap) -> Result<()> {
+        let (page, oracles) = (self.page, self.oracles);
+        let api = &oracles.api.url;
+        for path in ["chains", "swap-sources", "documentation/json"] {
+            page.line(&format!("curl -s {api}{path}"))?;
+        }
+        for request in &told.requests {
+            page.line(&format!(
+                "curl -s '{api}intents/status/v3?requestId={request}'"
+            ))?;
+        }
+        let key = format!("-H 'x-api-key: {}'", oracles.api.key);
+        page.line(&format!("curl -s '{api}requests/v3?limit=9' {key}"))?;
+        page.line("# every change of status so far, then each as it happens")?;
+        page.line(&format!("curl -sN {api}events {key} -H 'last-event-id: 0'"))?;
         page.line(&format!(
-            "curl -s '{api}intents/status/v3?requestId={request}'"
+            "open {api}documentation in a browser; a client's baseApiUrl is {}",
+            api.as_str().trim_end_matches('/')
         ))?;
+        page.heading("A request of your own: quote, send what it says, ask how it goes")?;
+        let (origin, destination) = (&self.world.origin, &self.world.destination);
+        self.request(
+            "quote.json",
+            &quote_body(self.world, &Wish::ether(10, None)),
+        )?;
+        page.line(&format!(
+            "# it pays at {}; chain ids are {} and {}",
+            destination.node.url, origin.node.chain_id, destination.node.chain_id
+        ))
     }
-    let key = format!("-H 'x-api-key: {}'", oracles.api.key);
-    page.line(&format!("curl -s '{api}requests/v3?limit=3' {key}"))?;
-    page.line("# every change of status so far, then each as it happens")?;
-    page.line(&format!("curl -sN {api}events {key} -H 'last-event-id: 0'"))?;
-    page.line(&format!(
-        "open {api}documentation in a browser; a client's baseApiUrl is {}",
-        api.as_str().trim_end_matches('/')
-    ))?;
-    page.heading("A request of your own: quote, send what it says, ask how it goes")?;
-    let quote = directory.join("quote.json");
-    let (origin, destination) = (&world.origin, &world.destination);
-    own_request(
-        page,
-        (world, oracles),
-        (&quote, &quote_body(world, &Wish::ether(10, None))),
-    )?;
-    page.line(&format!(
-        "# it pays at {}; chain ids are {} and {}",
-        destination.node.url, origin.node.chain_id, destination.node.chain_id
-    ))
-}
 
-/// A request that ends on a chain of another family.
-fn going(
-    page: &Page,
-    (world, site): (&Devnet, &Abroad),
-    oracles: &Oracles,
-    directory: &Path,
-) -> Result<()> {
-    let (name, symbol, _) = site.names();
-    page.heading(&format!("The same, from ether to {symbol} on {name}"))?;
-    let quote = directory.join(format!("quote-{}.json", site.id()));
-    let body = across::from_ether(world, site, 10)?;
-    own_request(page, (world, oracles), (&quote, &body))
-}
+    /// A request that ends on a chain of another family.
+    fn going(&self, site: &Abroad) -> Result<()> {
+        let (name, symbol, _) = site.names();
+        self.page
+            .heading(&format!("The same, from ether to {symbol} on {name}"))?;
+        let body = across::from_ether(self.world, site, 10)?;
+        self.request(&format!("quote-{}.json", site.id()), &body)
+    }
 
-/// Quotes `body` into the file `quote`, sends its first step at the origin, and asks how it goes.
-fn own_request(
-    page: &Page,
-    (world, oracles): (&Devnet, &Oracles),
-    (quote, body): (&Path, &Value),
-) -> Result<()> {
-    let api = &oracles.api.url;
-    let key = format!("-H 'x-api-key: {}'", oracles.api.key);
-    let quote = quote.display();
-    page.line(&format!(
-        "curl -s {api}quote/v2 {key} -H 'content-type: application/json' -d '{body}' -o {quote}"
-    ))?;
-    page.line(&format!(
-        "node -e '{SEND}' {quote} | curl -s {} -H 'content-type: application/json' -d @-",
-        world.origin.node.url
-    ))?;
-    page.line(&format!(
-        "curl -s {api}intents/status/v3?requestId=$(node -p 'require(process.argv[1]).steps[0].requestId' {quote})"
-    ))
+    /// Quotes `body` into a file, sends its first step at the origin, and asks how it goes.
+    fn request(&self, file: &str, body: &Value) -> Result<()> {
+        let (page, api) = (self.page, &self.oracles.api);
+        let (url, key) = (&api.url, format!("-H 'x-api-key: {}'", api.key));
+        let quote = self.directory.join(file);
+        let quote = quote.display();
+        page.line(&format!(
+            "curl -s {url}quote/v2 {key} -H 'content-type: application/json' -d '{body}' -o {quote}"
+        ))?;
+        page.line(&format!(
+            "node -e '{SEND}' {quote} | curl -s {} -H 'content-type: application/json' -d @-",
+            self.world.origin.node.url
+        ))?;
+        page.line(&format!(
+            "curl -s {url}intents/status/v3?requestId=$(node -p 'require(process.argv[1]).steps[0].requestId' {quote})"
+        ))
+    }
 }
 
 /// The transaction of a quote's first step, for a node that signs for everybody.
