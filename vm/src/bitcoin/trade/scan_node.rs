@@ -5,6 +5,7 @@ use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -12,7 +13,7 @@ use bitcoin::{Block, OutPoint, ScriptBuf, Transaction, Txid, consensus::encode::
 use bitcoincore_rpc::{Client, RpcApi, jsonrpc};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     coin::Coin,
@@ -39,6 +40,10 @@ const MOST_INPUTS: usize = 50;
 const INPUTS: usize = 500;
 /// Bitcoin Core's code for a method that it does not have (RPC_METHOD_NOT_FOUND).
 pub const NO_METHOD: i32 = -32_601;
+/// Its code for a search while it makes another one (RPC_INVALID_PARAMETER).
+const INVALID: i32 = -8;
+/// Between two tries of a search.
+const PAUSE: Duration = Duration::from_millis(50);
 
 #[async_trait]
 impl Blocks for Node {
@@ -96,12 +101,20 @@ impl Node {
             let why = "the node shows outputs of watched accounts only, and there is no index";
             return Err(ReadError::Unavailable(why.into()));
         }
-        let late = |_| ReadError::Unavailable("other accounts are searched for".into());
-        let _turn = timeout(self.patience(), self.scans.lock())
-            .await
-            .map_err(late)?;
-        let script = payee.script.clone();
-        self.ask(move |client| unspent(client, script)).await
+        let late = || ReadError::Unavailable("other accounts are searched for".into());
+        let end = Instant::now() + self.patience();
+        let turn = timeout(self.patience(), self.scans.lock()).await;
+        let _turn = turn.map_err(|_| late())?;
+        loop {
+            let script = payee.script.clone();
+            if let Some(coins) = self.ask(move |client| unspent(client, script)).await? {
+                return Ok(coins);
+            }
+            if Instant::now() >= end {
+                return Err(late());
+            }
+            sleep(PAUSE).await;
+        }
     }
 }
 
@@ -131,9 +144,17 @@ struct Output {
     coinbase: bool,
 }
 
-fn unspent(client: &Client, script: ScriptBuf) -> Result<Vec<Coin>, Fault> {
+/// `None` while the node searches for somebody else: whoever else asks it, too.
+fn unspent(client: &Client, script: ScriptBuf) -> Result<Option<Vec<Coin>>, Fault> {
     let wanted = json!([format!("raw({})", script.to_hex_string())]);
-    let scanned: Scanned = client.call("scantxoutset", &[json!("start"), wanted])?;
+    let scanned: Scanned = match client.call("scantxoutset", &[json!("start"), wanted]) {
+        Err(bitcoincore_rpc::Error::JsonRpc(jsonrpc::Error::Rpc(error)))
+            if error.code == INVALID && error.message.contains("in progress") =>
+        {
+            return Ok(None);
+        }
+        answer => answer?,
+    };
     if !scanned.success || scanned.unspents.iter().any(|it| it.script != script) {
         return Err(Fault::Doubtful("not the outputs of the account"));
     }
@@ -151,7 +172,7 @@ fn unspent(client: &Client, script: ScriptBuf) -> Result<Vec<Coin>, Fault> {
     coins.truncate(MOST_COINS);
     let used = used(client, &coins)?;
     coins.retain(|coin| !used.contains(&coin.outpoint));
-    Ok(coins)
+    Ok(Some(coins))
 }
 
 /// The coins that waiting transactions spend; none where the node cannot tell.

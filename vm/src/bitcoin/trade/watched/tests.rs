@@ -31,6 +31,8 @@ struct Core {
     wallets: HashMap<String, Vec<Value>>,
     loaded: Vec<String>,
     scanning: bool,
+    /// Searches that come while it makes one for somebody else.
+    busy: usize,
     /// Satoshis and heights of the account's outputs.
     outputs: Vec<(u64, u64)>,
     /// Methods that were called, and their parameters.
@@ -122,6 +124,10 @@ impl Core {
             "getblockheader" => {
                 json!({"hash": Self::best(), "height": TIP, "time": 1, "previousblockhash": Self::best()})
             }
+            "scantxoutset" if self.busy > 0 => {
+                self.busy -= 1;
+                return Err(-8);
+            }
             "scantxoutset" => {
                 let all = self
                     .outputs
@@ -152,7 +158,11 @@ impl Core {
         match self.answer(wallet, method, &asked["params"]) {
             Ok(result) => (200, json!({"id": id, "result": result, "error": null})),
             Err(code) => {
-                let error = json!({"code": code, "message": "no"});
+                let message = match code {
+                    -8 => "Scan already in progress, use action \"abort\" or \"status\"",
+                    _ => "no",
+                };
+                let error = json!({"code": code, "message": message});
                 let status = if code == -32_601 { 404 } else { 500 };
                 (status, json!({"id": id, "result": null, "error": error}))
             }
@@ -326,6 +336,18 @@ async fn nobody_s_outputs_are_searched_where_that_is_not_allowed() {
     let local = node("closed.inside", &core, json!({}));
     assert_eq!(shown(&local, Whose::Own).await, Ok(vec![(4_000, 490)]));
     assert!(core.lock().unwrap().calls("scantxoutset").is_empty());
+}
+
+/// Another part of this daemon, and whoever else uses the node, may have it search.
+#[tokio::test]
+async fn a_node_that_searches_for_somebody_else_is_asked_again() {
+    let core = Shared::default();
+    core.lock().unwrap().plain = true;
+    core.lock().unwrap().outputs = vec![(4_000, 490)];
+    core.lock().unwrap().busy = 3;
+    let local = node("busy.inside", &core, json!({}));
+    assert_eq!(shown(&local, Whose::Others).await, Ok(vec![(4_000, 490)]));
+    assert_eq!(core.lock().unwrap().calls("scantxoutset").len(), 4);
 }
 
 /// The index may say anything of a node's votes.
