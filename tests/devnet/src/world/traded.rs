@@ -115,10 +115,10 @@ impl Abroad {
                 Ok(id.to_string())
             }
             Self::Solana(site) => {
-                let told: Instructions = serde_json::from_value(data.clone())?;
-                let tables = told.address_lookup_table_addresses;
+                let step: StepData = serde_json::from_value(data.clone())?;
+                let tables = step.address_lookup_table_addresses;
                 ensure!(tables.is_empty(), "there are no lookup tables here");
-                let all = told.instructions.into_iter().map(Told::read);
+                let all = step.instructions.into_iter().map(StepInstruction::read);
                 let all = all.collect::<Result<Vec<_>>>()?;
                 let sent = site.cluster.execute(&all, &[&keypair(who)?])?;
                 Ok(sent.to_string())
@@ -163,15 +163,15 @@ impl Abroad {
 /// What a step on Solana says.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Instructions {
-    instructions: Vec<Told>,
+struct StepData {
+    instructions: Vec<StepInstruction>,
     address_lookup_table_addresses: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
-    keys: Vec<ToldKey>,
+struct StepInstruction {
+    keys: Vec<StepKey>,
     program_id: String,
     /// Hex without a prefix.
     data: String,
@@ -179,13 +179,13 @@ struct Told {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ToldKey {
+struct StepKey {
     pubkey: String,
     is_signer: bool,
     is_writable: bool,
 }
 
-impl Told {
+impl StepInstruction {
     fn read(self) -> Result<Instruction> {
         let keys = self.keys.into_iter().map(|key| {
             Ok(AccountMeta {
