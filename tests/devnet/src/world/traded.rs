@@ -52,7 +52,8 @@ impl Abroad {
         });
         let (usd, seconds) = match self {
             Self::Bitcoin(_) => {
-                currency["priceHolds"] = json!({"seconds": 60, "waiting": 3_600, "spread": 30});
+                // Blocks come faster here than anybody's memory pool is looked at: the block's time counts.
+                currency["priceHolds"] = json!({"seconds": 300, "spread": 30});
                 ("100000", 2)
             }
             Self::Solana(_) => ("150", 1),
