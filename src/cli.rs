@@ -91,6 +91,8 @@ impl Arguments {
     pub fn run(self, variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
         // Whatever is written is its owner's alone: files of the store, exports, the socket.
         umask(Mode::RWXG | Mode::RWXO);
+        // Two TLS providers are in the dependency tree: which one counts is said here, once.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         match self.command.unwrap_or(Command::Serve) {
             Command::Health { url } => health::run(url, variables),
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
@@ -157,7 +159,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 /// The address that the configured key signs with.
 fn signer(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<String> {
     let (config, mut mistakes) = Config::draft(variables);
-    let signer = run::signer(&config, &mut mistakes);
+    let signer = runtime()?.block_on(run::signer(&config, &mut mistakes));
     Ok(format!("{:#x}", mistakes.or(signer)?.address()))
 }
 

@@ -7,6 +7,7 @@ mod integrator;
 mod listen;
 mod mistake;
 mod read;
+mod signing;
 mod variables;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, time::Duration};
@@ -22,6 +23,7 @@ pub use self::{
     integrator::{Integrator, RequestsV2, SolverOracle},
     listen::{Listen, Rate, TrustedProxies},
     mistake::{Mistake, Mistakes},
+    signing::{AwsKms, GcpKms, Signing},
     variables::Variables,
 };
 
@@ -59,6 +61,11 @@ pub struct Raw {
     oracle_signers_threshold: Option<String>,
     signing_module: Option<String>,
     ecdsa_private_key: Option<SecretString>,
+    gcp_kms_key_version: Option<String>,
+    gcp_kms_endpoint: Option<String>,
+    aws_kms_signer_key_id: Option<String>,
+    aws_kms_signer_key_region: Option<String>,
+    aws_kms_endpoint: Option<String>,
     image_tag: Option<String>,
     service: Option<String>,
     log_format: Option<String>,
@@ -187,12 +194,6 @@ impl Multisig {
     }
 }
 
-/// `SIGNING_MODULE` and what it needs.
-#[derive(Clone, Debug)]
-pub enum Signing {
-    RawPrivateKey(SecretString),
-}
-
 impl Config {
     /// Reads a configuration from `(name, value)` pairs, usually [`std::env::vars`].
     pub fn from_variables(
@@ -250,6 +251,18 @@ impl Config {
                 raw.requests_v2_sunset_at,
             ],
         });
+        let signing = read.signing(
+            signing::Texts {
+                module: raw.signing_module,
+                key: raw.ecdsa_private_key,
+                gcp: [raw.gcp_kms_key_version, raw.gcp_kms_endpoint],
+                aws: [raw.aws_kms_signer_key_id, raw.aws_kms_signer_key_region],
+                aws_endpoint: raw.aws_kms_endpoint,
+                production: environment.as_deref().is_some_and(is_production),
+            },
+            &variables,
+        );
+        let signing = signing.unwrap_or_else(|| Signing::RawPrivateKey(SecretString::default()));
         Self {
             integrator,
             listen,
@@ -269,11 +282,9 @@ impl Config {
             image_tag: raw.image_tag,
             service: raw.service,
             log_format: read.parse("LOG_FORMAT", raw.log_format, LogFormat::Auto),
-            unused: unused(&variables),
+            unused: unused(&variables, &signing),
             variables: Variables::new(variables),
-            signing: read
-                .signing(raw.signing_module, raw.ecdsa_private_key)
-                .unwrap_or_else(|| Signing::RawPrivateKey(SecretString::default())),
+            signing,
             environment: environment.unwrap_or_default(),
         }
     }
@@ -313,9 +324,13 @@ fn texts<T: Default + serde::de::DeserializeOwned>(
     })
 }
 
-fn unused(variables: &BTreeMap<String, String>) -> Vec<&'static str> {
+fn unused(variables: &BTreeMap<String, String>, signing: &Signing) -> Vec<&'static str> {
     let set = |name: &&str| variables.contains_key(*name);
-    UNUSED.into_iter().filter(set).collect()
+    UNUSED
+        .into_iter()
+        .chain(signing.unused())
+        .filter(set)
+        .collect()
 }
 
 /// Whether the name contains `prod` or `mainnet`, in any case. A name in doubt counts as production.

@@ -10,6 +10,7 @@ mod notify;
 mod parts;
 mod pricing;
 mod ready;
+mod signer;
 mod trading;
 
 use std::{
@@ -28,13 +29,16 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
 
-pub use self::parts::{Parts, Trading, signer};
 use self::{
     background::Background,
     clock::{unix_millis, unix_seconds},
     listening::Listening,
     notify::Front,
     trading::Deps,
+};
+pub use self::{
+    parts::{Parts, Trading},
+    signer::signer,
 };
 use crate::{
     admin::{Admin, Handles, integrators::IntegratorAdmin},
@@ -120,8 +124,8 @@ pub struct Daemon {
 
 impl Daemon {
     /// Loads keys, chains and store. Whatever is wrong with them stops the start here.
-    pub fn open(config: &Config) -> anyhow::Result<Self> {
-        Self::of(config, Parts::of(config, Mistakes::default())?)
+    pub async fn open(config: &Config) -> anyhow::Result<Self> {
+        Self::of(config, Parts::of(config, Mistakes::default()).await?)
     }
 
     /// As [`Self::open`], with parts that are read already.

@@ -16,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
     let runtime = super::runtime()?;
-    let guard = runtime.enter();
     let (config, mistakes) = Config::draft(variables);
     let compared = |trading: &Trading, chains: &Chains| runtime.block_on(compared(trading, chains));
     let Parts {
@@ -24,7 +23,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         chains,
         settings,
         trading,
-    } = Parts::of(&config, mistakes)?;
+    } = runtime.block_on(Parts::of(&config, mistakes))?;
     let lines = [
         format!("environment  {}", config.environment),
         format!("listen       {}:{}", config.listen.host, config.listen.port),
@@ -50,7 +49,6 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         format!("chains       {}", chains.list().len()),
         format!("serves       {}", served(&chains)),
     ];
-    drop(guard);
     let market = trading.as_ref().map(|trading| compared(trading, &chains));
     let mut lines = Vec::from(lines);
     lines.extend(chains.list().iter().map(chain));

@@ -200,7 +200,7 @@ async fn carried_out(
     store: Arc<dyn Store>,
     order: Order,
 ) -> anyhow::Result<Outcome> {
-    let signer = run::signer(config, &mut Mistakes::default());
+    let signer = run::signer(config, &mut Mistakes::default()).await;
     let integrator_admin = IntegratorAdmin {
         integrators: Rows::open(store).await?,
         service: signer.map(|signer| run::service(config, signer.address())),

@@ -16,8 +16,6 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         LogFormat::Text => Lines::Text,
         LogFormat::Json => Lines::Json,
     };
-    // Two TLS providers are in the dependency tree: which one counts is said here, once.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let filter = config.variables.get("RUST_LOG");
     telemetry::log(lines, filter, config.service.as_deref())?;
     for variable in &config.unused {
@@ -28,7 +26,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let daemon = Daemon::of(&config, Parts::of(&config, mistakes)?)?;
+        let daemon = Daemon::of(&config, Parts::of(&config, mistakes).await?)?;
         let listeners = Listeners::bind(&config).await?;
         let shutdown = CancellationToken::new();
         let signals = tokio::spawn(cancel_on_signal(shutdown.clone()));

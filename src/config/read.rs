@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use secrecy::{ExposeSecret, SecretString};
 use vm::EvmAddress;
 
-use super::{ApiKey, KeylessLimit, Mistakes, Multisig, PeerKey, PeerSetting, Signing};
+use super::{ApiKey, KeylessLimit, Mistakes, Multisig, PeerKey, PeerSetting};
 
 /// The longest time that a peer may take: half of the time of a request.
 const LONGEST_PEER_MS: u64 = 30_000;
@@ -149,26 +149,6 @@ impl<'a> Reader<'a> {
             }
         }
         Some(Multisig { members, threshold })
-    }
-
-    pub fn signing(
-        &mut self,
-        module: Option<String>,
-        key: Option<SecretString>,
-    ) -> Option<Signing> {
-        match module.as_deref().unwrap_or("raw-private-key") {
-            "raw-private-key" => {
-                let key = self.required("ECDSA_PRIVATE_KEY", key)?;
-                Some(Signing::RawPrivateKey(key.expose_secret().trim().into()))
-            }
-            other => {
-                self.mistakes.add(
-                    "SIGNING_MODULE",
-                    format!("{other} is not supported; this version signs with raw-private-key"),
-                );
-                None
-            }
-        }
     }
 }
 

@@ -383,6 +383,9 @@ fn own_secrets_are_out_of_reach_of_lists() {
         ("PEERS", "https://a|s3cret"),
         ("DATADOG_API_KEY", "s3cret"),
         ("SOLVER_ED25519_KEY", "s3cret"),
+        ("AWS_SECRET_ACCESS_KEY", "s3cret"),
+        ("AWS_SESSION_TOKEN", "s3cret"),
+        ("GOOGLE_APPLICATION_CREDENTIALS_JSON", "s3cret"),
         ("BASE_RPC_URL", "https://a/"),
     ])
     .unwrap();
@@ -534,5 +537,117 @@ fn webhooks_go_into_private_networks_for_development_only() {
     for (value, environment) in [("true", "mainnets.prod"), ("maybe", "test")] {
         let mistakes = open(value, environment).unwrap_err();
         assert!(mistakes.concern("WEBHOOK_ALLOW_PRIVATE"), "{mistakes}");
+    }
+}
+
+const VERSION: &str = "projects/p/locations/eu/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1";
+
+fn in_gcp(more: &[(&str, &str)]) -> Result<Config, Mistakes> {
+    let module = [
+        ("SIGNING_MODULE", "gcp-kms"),
+        ("GCP_KMS_KEY_VERSION", VERSION),
+    ];
+    read(&[&module, more].concat())
+}
+
+fn in_aws(more: &[(&str, &str)]) -> Result<Config, Mistakes> {
+    let module = [
+        ("SIGNING_MODULE", "aws-kms"),
+        ("AWS_KMS_SIGNER_KEY_ID", "alias/oracle"),
+        ("AWS_KMS_SIGNER_KEY_REGION", "eu-west-1"),
+    ];
+    read(&[&module, more].concat())
+}
+
+#[test]
+fn an_unknown_signing_module_is_told_the_three() {
+    let mistakes = read(&[("SIGNING_MODULE", "vault")])
+        .unwrap_err()
+        .to_string();
+    for known in ["raw-private-key", "gcp-kms", "aws-kms"] {
+        assert!(mistakes.contains(known), "{mistakes}");
+    }
+}
+
+#[test]
+fn a_key_in_google_cloud_is_a_full_resource_name() {
+    let config = in_gcp(&[]).unwrap();
+    let Signing::GcpKms(key) = &config.signing else {
+        panic!("{:?}", config.signing);
+    };
+    assert_eq!((key.version.as_str(), &key.endpoint), (VERSION, &None));
+    // The raw key is not used: it should not be there.
+    assert_eq!(config.unused, ["ECDSA_PRIVATE_KEY"]);
+    let short = VERSION.strip_suffix("/cryptoKeyVersions/1").unwrap();
+    for wrong in [
+        short,
+        "k",
+        &VERSION.replace("eu", ""),
+        &VERSION.replace("keyRings", "keyring"),
+        &VERSION.replace("/k/", "/k k/"),
+        &format!("{VERSION}/2"),
+        &format!("/{VERSION}"),
+    ] {
+        let mistakes = in_gcp(&[("GCP_KMS_KEY_VERSION", wrong)]).unwrap_err();
+        assert!(mistakes.concern("GCP_KMS_KEY_VERSION"), "{wrong}");
+    }
+    let missing = read(&[("SIGNING_MODULE", "gcp-kms")]).unwrap_err();
+    assert!(missing.concern("GCP_KMS_KEY_VERSION"), "{missing}");
+}
+
+#[test]
+fn a_key_in_aws_has_a_region_and_the_credentials_of_the_environment() {
+    let secret = [
+        ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
+        ("AWS_SECRET_ACCESS_KEY", "s3cret"),
+        ("AZURE_KEY", "s3cret"),
+    ];
+    let config = in_aws(&secret).unwrap();
+    let Signing::AwsKms(key) = &config.signing else {
+        panic!("{:?}", config.signing);
+    };
+    assert_eq!(
+        (key.key.as_str(), key.region.as_str()),
+        ("alias/oracle", "eu-west-1")
+    );
+    let credentials: Vec<_> = key.credentials.expose();
+    let names = credentials.iter().map(|(name, _)| name.as_str());
+    let names: BTreeSet<_> = names.filter(|name| !name.starts_with("AWS_KMS_")).collect();
+    assert_eq!(
+        names,
+        BTreeSet::from(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
+    );
+    assert!(!format!("{config:?}").contains("s3cret"));
+    let missing = read(&[("SIGNING_MODULE", "aws-kms")]).unwrap_err();
+    assert!(missing.concern("AWS_KMS_SIGNER_KEY_ID"), "{missing}");
+    assert!(missing.concern("AWS_KMS_SIGNER_KEY_REGION"), "{missing}");
+    let wrong = in_aws(&[("AWS_KMS_SIGNER_KEY_REGION", "eu.example/")]).unwrap_err();
+    assert!(wrong.concern("AWS_KMS_SIGNER_KEY_REGION"), "{wrong}");
+}
+
+#[test]
+fn a_key_service_is_asked_over_tls_where_others_rely_on_it() {
+    let allowed = |environment: &str, url: &str| {
+        let more = |variable| [("ENVIRONMENT", environment), (variable, url)];
+        let gcp = in_gcp(&more("GCP_KMS_ENDPOINT"));
+        let aws = in_aws(&more("AWS_KMS_ENDPOINT"));
+        assert_eq!(gcp.is_ok(), aws.is_ok(), "{url}");
+        let named = |mistakes: Mistakes| mistakes.concern("GCP_KMS_ENDPOINT");
+        assert!(gcp.map_or_else(named, |_| true), "{url}");
+        aws.is_ok()
+    };
+    for (url, in_production) in [
+        ("https://kms.example/", true),
+        ("http://127.0.0.1:1", true),
+        ("http://[::1]:1", true),
+        ("http://localhost:1", true),
+        ("http://10.0.0.1/", false),
+        ("http://localhost.example/", false),
+    ] {
+        assert_eq!(allowed("mainnets.prod", url), in_production, "{url}");
+        assert!(allowed("test", url), "{url}");
+    }
+    for wrong in ["kms.example", "ftp://kms.example", "https://"] {
+        assert!(!allowed("test", wrong), "{wrong}");
     }
 }

@@ -5,10 +5,13 @@ use std::{collections::BTreeMap, fmt};
 use secrecy::{ExposeSecret, SecretString};
 
 /// Secrets that no list needs: a file that names one finds it unset.
-pub(super) const SECRETS: [&str; 8] = [
+pub(super) const SECRETS: [&str; 11] = [
     "API_KEYS",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
     "DATADOG_API_KEY",
     "ECDSA_PRIVATE_KEY",
+    "GOOGLE_APPLICATION_CREDENTIALS_JSON",
     "PEERS",
     "SOLVER_ED25519_KEY",
     "SOLVER_ORACLE_KEY",

@@ -1,16 +1,17 @@
-//! The parts of a daemon that the environment and its files define. They are read without a network, and every mistake
-//! is gathered before anything is started.
+//! The parts of a daemon that the environment and its files define. They are read without a network, but for a key
+//! service, and every mistake is gathered before anything is started.
 
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 use vm::{EvmAddress, Family, trade::Scheme};
 
+use super::signer::signer;
 use crate::{
     api::intents::{access, retirement::Retirement},
     attest::finality,
     chains::Chains,
-    config::{ApiKey, Config, Integrator, Mistakes, Signing, SolverOracle},
+    config::{ApiKey, Config, Integrator, Mistakes, SolverOracle},
     http::Keys,
     hub::Settings,
     market::Market,
@@ -61,9 +62,9 @@ impl Trading {
 }
 
 impl Parts {
-    /// Reads the parts; an error with all mistakes, `mistakes` first. Opens HTTP clients, so it needs a runtime.
-    pub fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
-        let signer = signer(config, &mut mistakes);
+    /// Reads the parts; an error with all mistakes, `mistakes` first. A key service is asked for its public key.
+    pub async fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
+        let signer = signer(config, &mut mistakes).await;
         let rates = config.listen.rates.iter();
         for rate in rates.filter(|rate| !access::is_limit(&rate.name)) {
             let what = format!("{}: no limit has this name", rate.name);
@@ -90,21 +91,6 @@ impl Parts {
             trading,
         }))
     }
-}
-
-/// The configured signer; a bad key is a mistake that does not repeat it.
-pub fn signer(config: &Config, mistakes: &mut Mistakes) -> Option<Arc<dyn Signer>> {
-    let Signing::RawPrivateKey(key) = &config.signing;
-    if ["SIGNING_MODULE", "ECDSA_PRIVATE_KEY"]
-        .iter()
-        .any(|name| mistakes.concern(name))
-    {
-        return None;
-    }
-    RawKey::parse(key.expose_secret())
-        .map(|key| Arc::new(key) as Arc<dyn Signer>)
-        .map_err(|error| mistakes.add("ECDSA_PRIVATE_KEY", error.to_string()))
-        .ok()
 }
 
 /// The settlement contracts as the hub file names them.
@@ -140,11 +126,25 @@ pub fn keys(list: &[ApiKey]) -> Keys {
     Keys::new(pairs.map(|key| (key.key.expose_secret(), key.label.as_str())))
 }
 
+const ELSEWHERE: &str =
+    "the solver's key cannot be in a key service: expected 0x and 64 hex digits";
+
+/// Whether a text names a key in a key service.
+fn in_key_service(text: &str) -> bool {
+    let names = ["gcp-kms", "aws-kms", "projects/", "arn:", "alias/"];
+    names.iter().any(|name| text.trim().starts_with(name))
+}
+
 /// The solver's keys; a bad one is a mistake that does not repeat it.
 fn solver_keys(wanted: &Integrator, mistakes: &mut Mistakes) -> Option<KeyRing> {
     let [variable, of_ed25519] = [Scheme::Secp256k1, Scheme::Ed25519].map(sign::variable);
-    let secp256k1 = RawKey::parse(wanted.solver_key.expose_secret())
-        .map_err(|error| mistakes.add(variable, error.to_string()))
+    let text = wanted.solver_key.expose_secret();
+    let secp256k1 = match in_key_service(text) {
+        true => Err(ELSEWHERE.to_owned()),
+        false => RawKey::parse(text).map_err(|error| error.to_string()),
+    };
+    let secp256k1 = secp256k1
+        .map_err(|error| mistakes.add(variable, error))
         .ok();
     let parsed = |text: &SecretString| Ed25519Key::parse(text.expose_secret().trim());
     let ed25519 = wanted.ed25519_key.as_ref().map(parsed).transpose();
@@ -365,6 +365,22 @@ mod tests {
         let [ed25519, former] = ["SOLVER_ED25519_KEY", "SOLVER_PREVIOUS_KEYS"];
         assert_eq!(named.collect::<Vec<_>>(), [ed25519, former, former]);
         assert!(!mistakes.to_string().contains("s3cret"), "{mistakes}");
+    }
+
+    #[test]
+    fn a_solvers_key_in_a_key_service_is_told_that_it_cannot_be_there() {
+        for name in [
+            "gcp-kms",
+            "aws-kms:alias/solver",
+            "projects/p",
+            "arn:aws:kms:x",
+        ] {
+            let mut mistakes = Mistakes::default();
+            let wanted = integrator(&[("SOLVER_PRIVATE_KEY", name)]);
+            assert!(solver_keys(&wanted, &mut mistakes).is_none());
+            assert_eq!(mistakes.0.len(), 1);
+            assert!(mistakes.to_string().contains("cannot be in a key service"));
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Keys, the oracle's and the solver's. A signer signs any digest that it is given. Only the journal calls the
 //! oracle's: it decides what may be signed. The solver's signs orders (`quote`), claims and transactions (`solver`).
 
+pub mod aws_kms;
 pub mod ed25519;
 mod families;
+pub mod gcp_kms;
+pub mod kms;
 pub mod raw;
 mod ring;
 

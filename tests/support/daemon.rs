@@ -147,7 +147,7 @@ impl Setup {
         let ops = listeners.ops.local_addr().unwrap();
         let integrator = listeners.integrator.as_ref();
         let integrator = integrator.map(|listener| listener.local_addr().unwrap());
-        let daemon = run::Daemon::open(&config).unwrap();
+        let daemon = run::Daemon::open(&config).await.unwrap();
         let shutdown = CancellationToken::new();
         let ended = shutdown.clone();
         let task = tokio::spawn(async move { daemon.serve(listeners, ended).await.unwrap() });

@@ -77,6 +77,7 @@ impl Oracles {
             let variables = variables(world, (setup, number), &urls, directory)?;
             let config = Config::from_variables(variables)?;
             let daemon = Daemon::open(&config)
+                .await
                 .with_context(|| format!("oracle {} does not start", number + 1))?;
             let listeners = Listeners {
                 oracle,

@@ -1,0 +1,67 @@
+//! The oracle's key, where the configuration says it is.
+
+use std::sync::Arc;
+
+use secrecy::ExposeSecret;
+
+use crate::{
+    config::{self, Config, Mistakes, Signing},
+    sign::{
+        Signer,
+        aws_kms::{AwsKms, Place},
+        gcp_kms::GcpKms,
+        kms::{KeyService, KmsKey, Patience},
+        raw::RawKey,
+    },
+};
+
+/// The configured signer; a bad key is a mistake that does not repeat it. A key service is asked for the public key.
+pub async fn signer(config: &Config, mistakes: &mut Mistakes) -> Option<Arc<dyn Signer>> {
+    let variables = [
+        "SIGNING_MODULE",
+        "ECDSA_PRIVATE_KEY",
+        "GCP_KMS_KEY_VERSION",
+        "GCP_KMS_ENDPOINT",
+        "AWS_KMS_SIGNER_KEY_ID",
+        "AWS_KMS_SIGNER_KEY_REGION",
+        "AWS_KMS_ENDPOINT",
+    ];
+    if variables.iter().any(|name| mistakes.concern(name)) {
+        return None;
+    }
+    let patience = Patience::default();
+    let (variable, opened) = match &config.signing {
+        Signing::RawPrivateKey(key) => {
+            let key = RawKey::parse(key.expose_secret());
+            let key = key.map(|key| Arc::new(key) as Arc<dyn Signer>);
+            ("ECDSA_PRIVATE_KEY", key.map_err(|error| error.to_string()))
+        }
+        Signing::GcpKms(key) => ("GCP_KMS_KEY_VERSION", in_gcp(key, patience).await),
+        Signing::AwsKms(key) => ("AWS_KMS_SIGNER_KEY_ID", in_aws(key, patience).await),
+    };
+    opened.map_err(|error| mistakes.add(variable, error)).ok()
+}
+
+async fn in_gcp(key: &config::GcpKms, patience: Patience) -> Result<Arc<dyn Signer>, String> {
+    let service = GcpKms::new(&key.version, key.endpoint.as_ref(), patience);
+    opened(service.await?, patience).await
+}
+
+async fn in_aws(key: &config::AwsKms, patience: Patience) -> Result<Arc<dyn Signer>, String> {
+    let place = Place {
+        key: &key.key,
+        region: &key.region,
+        endpoint: key.endpoint.as_ref(),
+        environment: key.credentials.expose(),
+    };
+    opened(AwsKms::new(place, patience)?, patience).await
+}
+
+async fn opened(
+    service: impl KeyService + 'static,
+    patience: Patience,
+) -> Result<Arc<dyn Signer>, String> {
+    let key = KmsKey::open(service, patience).await;
+    let key = key.map_err(|error| error.to_string())?;
+    Ok(Arc::new(key))
+}
