@@ -21,6 +21,7 @@ mod halts;
 mod http;
 mod index;
 mod integrators;
+mod kms;
 mod limits;
 mod operations;
 mod orders;
