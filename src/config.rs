@@ -85,6 +85,25 @@ pub struct Raw {
     requests_v2_sunset_at: Option<String>,
 }
 
+impl Raw {
+    /// Takes what says where the key is.
+    fn signing(&mut self) -> signing::Texts {
+        signing::Texts {
+            module: self.signing_module.take(),
+            key: self.ecdsa_private_key.take(),
+            gcp: [
+                self.gcp_kms_key_version.take(),
+                self.gcp_kms_endpoint.take(),
+            ],
+            aws: [
+                self.aws_kms_signer_key_id.take(),
+                self.aws_kms_signer_key_region.take(),
+            ],
+            aws_endpoint: self.aws_kms_endpoint.take(),
+        }
+    }
+}
+
 /// A configuration that can be started.
 #[derive(Debug)]
 pub struct Config {
@@ -219,12 +238,14 @@ impl Config {
     }
 
     fn checked(
-        (raw, listen): (Raw, Listen),
+        (mut raw, listen): (Raw, Listen),
         variables: BTreeMap<String, String>,
         mistakes: &mut Mistakes,
     ) -> Self {
         let mut read = Reader::new(mistakes);
-        let environment = read.required("ENVIRONMENT", raw.environment);
+        let environment = read.required("ENVIRONMENT", raw.environment.take());
+        let environment = environment.unwrap_or_default();
+        let signing = read.signing(raw.signing(), is_production(&environment), &variables);
         let keyless_limit = read.keyless_limit(
             raw.unauthenticated_rate_limit_max,
             raw.unauthenticated_rate_limit_window_ms,
@@ -244,25 +265,13 @@ impl Config {
             gap_limit: raw.solver_gap_limit_usd,
             webhook_allow_private: raw.webhook_allow_private,
             quote_validity: raw.quote_validity,
-            production: environment.as_deref().is_some_and(is_production),
+            production: is_production(&environment),
             requests_v2: [
                 raw.requests_v2_deprecated_at,
                 raw.requests_v2_throttled_from,
                 raw.requests_v2_sunset_at,
             ],
         });
-        let signing = read.signing(
-            signing::Texts {
-                module: raw.signing_module,
-                key: raw.ecdsa_private_key,
-                gcp: [raw.gcp_kms_key_version, raw.gcp_kms_endpoint],
-                aws: [raw.aws_kms_signer_key_id, raw.aws_kms_signer_key_region],
-                aws_endpoint: raw.aws_kms_endpoint,
-                production: environment.as_deref().is_some_and(is_production),
-            },
-            &variables,
-        );
-        let signing = signing.unwrap_or_else(|| Signing::RawPrivateKey(SecretString::default()));
         Self {
             integrator,
             listen,
@@ -285,7 +294,7 @@ impl Config {
             unused: unused(&variables, &signing),
             variables: Variables::new(variables),
             signing,
-            environment: environment.unwrap_or_default(),
+            environment,
         }
     }
 

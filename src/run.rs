@@ -29,16 +29,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
 
+pub use self::parts::{Parts, Trading};
+pub use self::signer::signer;
 use self::{
     background::Background,
     clock::{unix_millis, unix_seconds},
     listening::Listening,
     notify::Front,
     trading::Deps,
-};
-pub use self::{
-    parts::{Parts, Trading},
-    signer::signer,
 };
 use crate::{
     admin::{Admin, Handles, integrators::IntegratorAdmin},

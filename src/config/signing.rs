@@ -73,8 +73,6 @@ pub(super) struct Texts {
     /// `AWS_KMS_SIGNER_KEY_ID` and `AWS_KMS_SIGNER_KEY_REGION`.
     pub aws: [Option<String>; 2],
     pub aws_endpoint: Option<String>,
-    /// Statements are signed for others.
-    pub production: bool,
 }
 
 impl Signing {
@@ -88,13 +86,24 @@ impl Signing {
 }
 
 impl Reader<'_> {
-    /// What is signed with; `None` after a mistake. `variables` are those of the environment.
+    /// What is signed with; a raw key without text after a mistake. `production`: statements are signed for others.
+    /// `variables` are those of the environment.
     pub fn signing(
         &mut self,
         texts: Texts,
+        production: bool,
+        variables: &BTreeMap<String, String>,
+    ) -> Signing {
+        let signing = self.module(texts, production, variables);
+        signing.unwrap_or_else(|| Signing::RawPrivateKey(SecretString::default()))
+    }
+
+    fn module(
+        &mut self,
+        texts: Texts,
+        production: bool,
         variables: &BTreeMap<String, String>,
     ) -> Option<Signing> {
-        let production = texts.production;
         let trimmed = |text: Option<String>| text.map(|text| text.trim().to_owned());
         match texts.module.as_deref().map_or("raw-private-key", str::trim) {
             "raw-private-key" => {

@@ -8,7 +8,7 @@ use crate::{
     config::{self, Config, Mistakes, Signing},
     sign::{
         Signer,
-        aws_kms::{AwsKms, Place},
+        aws_kms::{AwsKms, Located},
         gcp_kms::GcpKms,
         kms::{KeyService, KmsKey, Patience},
         raw::RawKey,
@@ -48,13 +48,13 @@ async fn in_gcp(key: &config::GcpKms, patience: Patience) -> Result<Arc<dyn Sign
 }
 
 async fn in_aws(key: &config::AwsKms, patience: Patience) -> Result<Arc<dyn Signer>, String> {
-    let place = Place {
+    let located = Located {
         key: &key.key,
         region: &key.region,
         endpoint: key.endpoint.as_ref(),
         environment: key.credentials.expose(),
     };
-    opened(AwsKms::new(place, patience)?, patience).await
+    opened(AwsKms::new(located, patience)?, patience).await
 }
 
 async fn opened(

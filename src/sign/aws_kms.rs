@@ -34,7 +34,7 @@ const PASSING: [&str; 6] = [
 const LONGEST: usize = 65_536;
 
 /// Where a key is, and who asks for it.
-pub struct Place<'a> {
+pub struct Located<'a> {
     /// Key id, ARN, or alias.
     pub key: &'a str,
     pub region: &'a str,
@@ -86,29 +86,29 @@ struct Problem {
 }
 
 impl AwsKms {
-    pub fn new(place: Place<'_>, patience: Patience) -> Result<Self, String> {
+    pub fn new(located: Located<'_>, patience: Patience) -> Result<Self, String> {
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(patience.call)
             .build()
             .map_err(|error| error.to_string())?;
-        let home = place.environment.get("HOME").map(Into::into);
+        let home = located.environment.get("HOME").map(Into::into);
         let environment = StaticEnv {
             home_dir: home,
-            envs: place.environment,
+            envs: located.environment,
         };
         let context = Context::new()
             .with_file_read(TokioFileRead)
             .with_command_execute(TokioCommandExecute)
             .with_http_send(ReqwestHttpSend::new(client.clone()))
             .with_env(environment);
-        let request_signer = RequestSigner::new("kms", place.region);
-        let url = match place.endpoint {
+        let request_signer = RequestSigner::new("kms", located.region);
+        let url = match located.endpoint {
             Some(url) => url.to_string(),
-            None => service_url(place.region),
+            None => service_url(located.region),
         };
         Ok(Self {
-            key: place.key.to_owned(),
+            key: located.key.to_owned(),
             arn: OnceLock::new(),
             url,
             client,
@@ -333,7 +333,7 @@ mod tests {
             ("AWS_SECRET_ACCESS_KEY", "s3cret"),
             ("AWS_SESSION_TOKEN", "token"),
         ];
-        let place = Place {
+        let located = Located {
             key: ARN,
             region: "eu-west-1",
             endpoint: None,
@@ -341,7 +341,7 @@ mod tests {
                 .map(|(name, value)| (name.into(), value.into()))
                 .into(),
         };
-        let service = AwsKms::new(place, Patience::default()).unwrap();
+        let service = AwsKms::new(located, Patience::default()).unwrap();
         let request = service.request("Sign", "{}".to_owned()).await.unwrap();
         let header = |name: &str| request.headers()[name].to_str().unwrap().to_owned();
         let authorization = header("authorization");

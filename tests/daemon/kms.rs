@@ -302,8 +302,8 @@ async fn a_key_that_cannot_sign_here_stops_the_start() {
         let setup = fake.signing(daemon().recorded(&world));
         let gcp = setup.clone().environment(std::path::Path::new("/"));
         let variable = match gcp.contains_key("GCP_KMS_KEY_VERSION") {
-            true => "GCP_KMS_KEY_VERSION: gcp-kms: ",
-            false => "AWS_KMS_SIGNER_KEY_ID: aws-kms: ",
+            true => "GCP_KMS_KEY_VERSION: signer unavailable: gcp-kms: ",
+            false => "AWS_KMS_SIGNER_KEY_ID: signer unavailable: aws-kms: ",
         };
         for (mood, what) in [(Mood::Denied, "denied"), (Mood::OtherKind, "it must be")] {
             fake.vault.next(mood, 1);
