@@ -78,6 +78,12 @@ impl Bench {
         }
     }
 
+    /// Unix seconds since when a quorum has shown each deposit that waits.
+    async fn since(&self) -> Vec<u64> {
+        let facts = self.requests.facts(&self.request.id).await.unwrap();
+        facts.waited.iter().map(|one| one.since).collect()
+    }
+
     async fn status(&self) -> Status {
         let facts = self.requests.facts(&self.request.id).await.unwrap();
         status::of(&self.request, &facts).status
@@ -202,31 +208,26 @@ async fn silence_of_all_providers_is_an_error_and_changes_nothing() {
 async fn the_time_of_a_sighting_is_a_quorum_s_and_ends_with_it() {
     let mut bench = Bench::start().await;
     let shown = waiting(1, bench.deposit());
-    let since = async |bench: &Bench| {
-        let facts = bench.requests.facts(&bench.request.id).await.unwrap();
-        let times = facts.waited.iter().map(|one| one.since);
-        times.collect::<Vec<_>>()
-    };
     // One provider may say twice what it likes.
     *bench.pools[0].listed.lock().unwrap() = Some(vec![shown.clone(), shown.clone()]);
     bench.watcher.round(5_000).await.unwrap();
     assert_eq!(bench.status().await, Status::Pending);
-    assert_eq!(since(&bench).await, [0; 0]);
+    assert_eq!(bench.since().await, [0; 0]);
     bench.show(std::slice::from_ref(&shown));
     bench.watcher.round(7_000).await.unwrap();
     bench.watcher.round(9_000).await.unwrap();
-    assert_eq!(since(&bench).await, [7]);
+    assert_eq!(bench.since().await, [7]);
     // A restart keeps the first time.
     bench.watcher = watcher(&bench.script, &bench.pools, &bench.requests);
     bench.watcher.round(11_000).await.unwrap();
-    assert_eq!(since(&bench).await, [7]);
+    assert_eq!(bench.since().await, [7]);
     // What went and comes back waits since it came back.
     bench.show(&[]);
     bench.rounds(MISSED).await;
-    assert_eq!(since(&bench).await, [0; 0]);
+    assert_eq!(bench.since().await, [0; 0]);
     bench.show(&[shown]);
     bench.watcher.round(20_000).await.unwrap();
-    assert_eq!(since(&bench).await, [20]);
+    assert_eq!(bench.since().await, [20]);
 }
 
 /// Strangers who fill the list of a provider take nobody's sighting away, and keep none from being agreed on.
@@ -238,19 +239,14 @@ async fn a_sighting_stands_while_providers_have_it_though_they_do_not_list_it() 
     *bench.pools[1].besides.lock().unwrap() = vec![shown.clone()];
     bench.watcher.round(5_000).await.unwrap();
     bench.watcher.round(7_000).await.unwrap();
-    let since = async |bench: &Bench| {
-        let facts = bench.requests.facts(&bench.request.id).await.unwrap();
-        let times = facts.waited.iter().map(|one| one.since);
-        times.collect::<Vec<_>>()
-    };
-    assert_eq!(since(&bench).await, [7]);
+    assert_eq!(bench.since().await, [7]);
     bench.show(&[]);
     *bench.pools[0].besides.lock().unwrap() = vec![shown];
     bench.rounds(2 * MISSED).await;
-    assert_eq!(since(&bench).await, [7]);
+    assert_eq!(bench.since().await, [7]);
     for pool in &bench.pools {
         pool.besides.lock().unwrap().clear();
     }
     bench.rounds(MISSED).await;
-    assert_eq!(since(&bench).await, [0; 0]);
+    assert_eq!(bench.since().await, [0; 0]);
 }

@@ -114,7 +114,6 @@ impl World {
         Self {
             base: 100,
             plain: GAS,
-            without_code: false,
             byte: BYTE,
             decimals: Some(6),
             authorizations: true,

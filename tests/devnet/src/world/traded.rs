@@ -52,7 +52,7 @@ impl Abroad {
         });
         let (usd, seconds) = match self {
             Self::Bitcoin(_) => {
-                // Blocks come faster here than anybody's memory pool is looked at: the block's time counts.
+                // A block may come here before a quorum's memory pools are looked at: its own time counts.
                 currency["priceHolds"] = json!({"seconds": 300, "spread": 30});
                 ("100000", 2)
             }

@@ -76,7 +76,6 @@ pub struct Version {
     /// It pays nobody else.
     pub cancels: bool,
     /// The newest block when it was signed.
-    #[serde(default)]
     pub height: u64,
 }
 
