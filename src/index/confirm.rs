@@ -123,6 +123,15 @@ impl Confirmer {
         }
     }
 
+    /// Networks that act on deposits in their first block, as soon as their first head is noted and final.
+    fn unnoted(&self) -> impl Iterator<Item = &String> {
+        let waiting = self.networks.iter().filter(|(name, network)| {
+            let mut currencies = network.listed.iter().flat_map(|it| &it.currencies);
+            currencies.any(|it| it.one_block_up_to.is_some()) && !self.soon.has_begun(name)
+        });
+        waiting.map(|(name, _)| name)
+    }
+
     /// Begins a look at every network without one under way.
     async fn begin(
         self: &Arc<Self>,

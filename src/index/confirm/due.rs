@@ -85,7 +85,7 @@ impl Waiting {
 }
 
 impl Confirmer {
-    /// What is due by network, the most urgent first.
+    /// What is due by network, the most urgent first; an empty list for a network whose head has to be noted.
     pub(super) async fn due(&self, now: u64) -> Result<BTreeMap<String, Vec<Due>>, IndexError> {
         let (read, mut known) = self.waiting.take(now);
         let mut all = HashMap::new();
@@ -107,7 +107,10 @@ impl Confirmer {
             }
             after = page.last().map(|(key, _)| key.clone());
         }
-        let due = grouped(all.values(), &self.pauses, now);
+        let mut due = grouped(all.values(), &self.pauses, now);
+        for network in self.unnoted() {
+            due.entry(network.clone()).or_default();
+        }
         self.waiting.put((read, all));
         Ok(due)
     }

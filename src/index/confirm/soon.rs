@@ -43,6 +43,10 @@ impl Soon {
             });
     }
 
+    pub fn has_begun(&self, network: &str) -> bool {
+        self.all().contains_key(network)
+    }
+
     /// Whether a deposit may be acted on in its first block; it counts from then on.
     pub fn take(&self, network: &Network, deposit: &Deposit, head: &Head) -> bool {
         let listed = network.listed.as_ref();

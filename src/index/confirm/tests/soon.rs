@@ -3,7 +3,7 @@
 use super::*;
 
 /// Orders of a network where deposits of at most `most` are acted on in their first block, each with a deposit of
-/// `amounts` in block [`AT`]. Something came before, and a look at it was long enough ago.
+/// `amounts` in block [`HERE`]. A look at the network was long enough ago: the process began then, and nothing was due.
 async fn bench(most: u64, amounts: &[u64]) -> (Bench, Vec<Request>) {
     let mut bench = super::bench().await;
     let mut listed = fixtures::market().by_name("origin").unwrap().clone();
@@ -13,10 +13,12 @@ async fn bench(most: u64, amounts: &[u64]) -> (Bench, Vec<Request>) {
     }
     let network = bench.confirmer.networks.get_mut("origin").unwrap();
     network.listed = Some(Arc::new(listed));
-    bench.script.set_head(AT);
     bench.put(AT, Ok(vec![bench.deposit()]));
+    bench.script.set_head(AT + FINAL);
+    assert_eq!(bench.confirmer.look(NOW).await.unwrap().confirmed, 1);
+    let networks = bench.confirmer.networks.clone();
+    bench.confirmer = Confirmer::new(bench.requests.clone(), networks);
     bench.confirmer.look(NOW).await.unwrap();
-    let at = AT + FINAL;
     let mut requests = Vec::new();
     for (number, amount) in (2..).zip(amounts) {
         let request = request::fixtures::request(number);
@@ -24,7 +26,7 @@ async fn bench(most: u64, amounts: &[u64]) -> (Bench, Vec<Request>) {
         let mut deposit = fixtures::deposit(request.order_id, 0);
         deposit.amount = U256::from(*amount);
         let transaction = fixtures::tx(u64::from(number));
-        let place = apply::place(&vm::testing::block(at, 0));
+        let place = apply::place(&vm::testing::block(HERE, 0));
         let known = apply::deposit("origin", &transaction, &place, &deposit);
         let entry = Entry {
             deposit: &known,
@@ -35,18 +37,19 @@ async fn bench(most: u64, amounts: &[u64]) -> (Bench, Vec<Request>) {
             requests: bench.requests.clone(),
         };
         recorder.seen(&request, &[entry], NOW).await.unwrap();
-        let mut receipt = vm::testing::receipt(bench.script.block(at));
+        let mut receipt = vm::testing::receipt(bench.script.block(HERE));
         receipt.deposits = Ok(vec![deposit]);
         let found = Transaction::Succeeded(receipt);
         bench.script.put(&transaction, found);
         requests.push(request);
     }
-    bench.script.set_head(at);
+    bench.script.set_head(HERE);
     (bench, requests)
 }
 
 /// Blocks on top of a deposit that make it final for the chain.
 const FINAL: u64 = 10;
+const HERE: u64 = AT + 2 * FINAL;
 
 async fn finals(bench: &Bench, requests: &[Request]) -> usize {
     bench.confirmer.look(NOW).await.unwrap();
@@ -64,9 +67,9 @@ async fn what_is_acted_on_in_its_first_block_is_bounded_in_all() {
     let (bench, requests) = bench(100, &[100; 15]).await;
     assert_eq!(finals(&bench, &requests).await, 10);
     assert_eq!(finals(&bench, &requests).await, 10);
-    bench.script.set_head(AT + FINAL + 1);
+    bench.script.set_head(HERE + 1);
     assert_eq!(finals(&bench, &requests).await, 10);
-    bench.script.set_head(AT + 2 * FINAL);
+    bench.script.set_head(HERE + FINAL);
     assert_eq!(finals(&bench, &requests).await, 15);
 }
 
@@ -74,7 +77,7 @@ async fn what_is_acted_on_in_its_first_block_is_bounded_in_all() {
 async fn a_larger_deposit_waits_for_its_chain() {
     let (bench, requests) = bench(100, &[100, 101]).await;
     assert_eq!(finals(&bench, &requests).await, 1);
-    bench.script.set_head(AT + 2 * FINAL);
+    bench.script.set_head(HERE + FINAL);
     assert_eq!(finals(&bench, &requests).await, 2);
 }
 
@@ -85,8 +88,8 @@ async fn after_a_start_nothing_is_acted_on_early_until_what_was_before_is_final(
     let networks = bench.confirmer.networks.clone();
     bench.confirmer = Confirmer::new(bench.requests.clone(), networks);
     assert_eq!(finals(&bench, &requests).await, 0);
-    bench.script.set_head(AT + FINAL + 9);
+    bench.script.set_head(HERE + 9);
     assert_eq!(finals(&bench, &requests).await, 0);
-    bench.script.set_head(AT + 2 * FINAL);
+    bench.script.set_head(HERE + FINAL);
     assert_eq!(finals(&bench, &requests).await, 2);
 }
