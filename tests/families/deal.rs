@@ -30,11 +30,11 @@ pub struct Deal {
 }
 
 impl Asset {
-    /// The smallest units that `cents` of a dollar are worth. `decimals` are the native currency's.
-    fn units(self, decimals: u8, cents: u64) -> U256 {
-        let (usd, decimals) = match self {
-            Self::Native => (2_000, decimals),
-            Self::Token => (1, 6),
+    /// The smallest units of it on a chain that `cents` of a dollar are worth.
+    pub fn units(self, about: &About, cents: u64) -> U256 {
+        let (usd, decimals) = match self.of(about) == about.native {
+            true => (2_000, about.family.native_decimals.unwrap()),
+            false => (1, 6),
         };
         U256::from(cents) * U256::from(10).pow(U256::from(decimals)) / U256::from(usd * 100)
     }
@@ -49,6 +49,16 @@ impl Asset {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// The body of a request for a quote.
+fn wanted(asset: Asset, (from, to): (&About, &About), amount: U256) -> Value {
+    json!({
+        "user": from.user, "recipient": to.recipient, "originChainId": from.number,
+        "destinationChainId": to.number, "originCurrency": asset.of(from),
+        "destinationCurrency": asset.of(to), "amount": amount.to_string(),
+        "tradeType": "EXACT_INPUT", "refundTo": from.user, "includeProtocolData": true,
+    })
 }
 
 impl Machine {
@@ -72,13 +82,8 @@ impl Machine {
         referrer: Option<&str>,
     ) -> Deal {
         let from = self.origin.about();
-        let amount = asset.units(from.family.native_decimals.unwrap(), cents);
-        let mut body = json!({
-            "user": from.user, "recipient": to.recipient, "originChainId": from.number,
-            "destinationChainId": to.number, "originCurrency": asset.of(from),
-            "destinationCurrency": asset.of(to), "amount": amount.to_string(),
-            "tradeType": "EXACT_INPUT", "refundTo": from.user, "includeProtocolData": true,
-        });
+        let amount = asset.units(from, cents);
+        let mut body = wanted(asset, (from, to), amount);
         if let Some(referrer) = referrer {
             body["referrer"] = json!(referrer);
         }
@@ -99,6 +104,29 @@ impl Machine {
         };
         self.note(format!("quoted {} for {amount}", deal.order));
         deal
+    }
+
+    /// The smallest units at the origin that `cents` of a dollar are worth.
+    pub fn units(&self, asset: Asset, cents: u64) -> U256 {
+        asset.units(self.origin.about(), cents)
+    }
+
+    /// The code with which a quote is refused; the answer where it is not.
+    pub async fn refused(&self, asset: Asset, amount: U256) -> String {
+        let ends = (self.origin.about(), self.destination.about());
+        let body = wanted(asset, ends, amount);
+        let (status, answer) = self.ask(Method::POST, "/quote/v2", &body).await.unwrap();
+        match status {
+            StatusCode::BAD_REQUEST => text(&answer["errorCode"]).to_owned(),
+            _ => answer.to_string(),
+        }
+    }
+
+    /// The same as [`Machine::deposit`], with one smallest unit less for the depository. The deal is of native currency.
+    pub fn deposit_short(&mut self, deal: &Deal) {
+        let short = deal.steps.iter().map(|data| self.origin.short(data));
+        let sent: Vec<_> = short.map(|data| self.origin.follow(&data)).collect();
+        self.note(format!("the user sends {sent:?}, of one unit less"));
     }
 
     /// Sends the transactions of the quote's steps as the user; their ids.

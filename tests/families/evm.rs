@@ -184,6 +184,13 @@ impl Side for Evm {
         hash.to_string()
     }
 
+    fn short(&self, data: &Value) -> Value {
+        let value: U256 = data["value"].as_str().unwrap().parse().unwrap();
+        let mut data = data.clone();
+        data["value"] = (value - U256::ONE).to_string().into();
+        data
+    }
+
     fn blocks(&self) -> &dyn Blocks {
         self
     }
@@ -214,8 +221,8 @@ impl Blocks for Evm {
                 let mut keep = |tx: &Tx| !lost || tx.from != solver;
                 self.chain.reorg(depth, &mut keep);
             }
-            // The nodes of this chain keep no transaction that they dropped.
-            Act::Resend => {}
+            // The nodes of this chain keep no transaction that they dropped, and show none that waits.
+            Act::Resend | Act::Replace => {}
         }
     }
 

@@ -92,6 +92,12 @@ impl Machine {
         self.facts(deal).await.failure
     }
 
+    /// Why its deposits fill nothing.
+    pub async fn reasons(&self, deal: &Deal) -> Vec<FailReason> {
+        let endings = self.facts(deal).await.endings.into_iter();
+        endings.map(|one| one.reason).collect()
+    }
+
     async fn facts(&self, deal: &Deal) -> Facts {
         let requests = Requests::new(self.store.clone());
         requests.facts(&deal.request).await.unwrap()

@@ -12,7 +12,10 @@ use intentd::{
 use serde_json::{Value, json};
 
 use crate::{
-    Pair, clock,
+    Pair,
+    bitcoin::Bitcoin,
+    clock,
+    deal::Asset,
     evm::{Evm, Shared},
     fuse::{Death, Mortal},
     market::{self, Prices},
@@ -22,10 +25,13 @@ use crate::{
     solana::Solana,
 };
 
-const SOLVER: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+/// The solver's key of secp256k1.
+pub const SOLVER: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 const ATTESTER: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 /// Origin, destination and settlement chain.
 const CHAINS: [Named; 3] = market::CHAINS;
+/// Dollars' cents up to which deposits of native currency are acted on in their first block.
+pub const ACTED_ON_SOON: u64 = 5_000;
 /// Seconds between two rounds of making blocks.
 const TICK: u64 = 2;
 
@@ -51,6 +57,7 @@ fn side(kind: Kind, (shared, machine): (&Shared, &str), named: Named) -> Box<dyn
         Kind::Evm => Box::new(Evm::traded(shared, named)),
         Kind::Scripted => Box::new(Scripted::new(machine, named)),
         Kind::Solana => Box::new(Solana::new(machine, named)),
+        Kind::Bitcoin => Box::new(Bitcoin::new(machine, named)),
     }
 }
 
@@ -235,10 +242,12 @@ fn market(sides: &[&dyn Side]) -> Arc<Market> {
         let about = side.about();
         let mut network = side.network();
         let native = (about.native.as_str(), native_decimals(about.family));
-        let mut currencies = vec![listed(native, "COIN", ("coin", "major", "2000"))];
+        let mut coin = listed(native, "COIN", ("coin", "major", "2000"));
+        coin["oneBlockUpTo"] = Asset::Native.units(about, ACTED_ON_SOON).to_string().into();
+        let mut currencies = vec![coin];
         if about.name == CHAINS[2].0 {
             network = json!({});
-        } else {
+        } else if about.token != about.native {
             let token = (about.token.as_str(), 6);
             currencies.push(listed(token, "USDC", ("usdc", "stable", "1")));
         }

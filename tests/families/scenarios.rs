@@ -2,21 +2,37 @@
 
 use std::{future::Future, pin::Pin};
 
+use alloy::primitives::U256;
 use intentd::request::reason::FailReason;
 
 use crate::{
+    Pair,
     deal::{Asset, Deal},
     invariants::Ending,
-    machine::Machine,
+    machine::{ACTED_ON_SOON, Machine},
     side::{Act, Manner, Side, Weather},
 };
 
 /// What a deal is worth, in cents of a dollar.
 const CENTS: u64 = 20_000;
+/// The same of a deposit that is acted on in its first block.
+const FEW_CENTS: u64 = ACTED_ON_SOON / 2;
 /// Seconds within which a deposit is final and its fill is sent.
 const SOON: u64 = 240;
 /// A day in seconds.
 const DAY: u64 = 86_400;
+
+/// The scenario of families whose blocks have payments that failed.
+const FAILS: &str = "payment fails in its block";
+/// The scenario of families that show what waits for a block.
+const REPLACED: &str = "deposit is replaced while it waits";
+/// The scenarios of families that show blocks before they are final.
+const SOON_FINAL: [&str; 2] = [
+    "small deposit is acted on at once",
+    "large deposit waits for more blocks",
+];
+/// The scenario of families whose users are asked to pay others themselves.
+const PAYS: &str = "user pays without a solver";
 
 /// What is wrong at the end of a scenario.
 type Wrong = Vec<String>;
@@ -28,34 +44,52 @@ pub struct Scenario {
     pub play: fn(&mut Machine) -> Played<'_>,
 }
 
+impl Scenario {
+    /// Whether it can be played between the two.
+    pub fn is_played(&self, (origin, destination): Pair) -> bool {
+        match self.name {
+            FAILS => destination.has_failures(),
+            REPLACED => origin.has_sightings(),
+            name if SOON_FINAL.contains(&name) => origin.has_confirmations(),
+            PAYS => origin.has_own_payments(),
+            _ => true,
+        }
+    }
+}
+
 macro_rules! scenarios {
-    ($($name:literal: $machine:ident => $played:expr,)*) => {
+    ($($name:expr, $machine:ident => $played:expr,)*) => {
         &[$(Scenario { name: $name, play: |$machine| Box::pin($played) }),*]
     };
 }
 
 pub const SCENARIOS: &[Scenario] = scenarios![
-    "token is filled": m => filled(m, Asset::Token),
-    "native is filled": m => filled(m, Asset::Native),
-    "token is refunded": m => refunded(m, Asset::Token),
-    "native is refunded": m => refunded(m, Asset::Native),
-    "user pays without a solver": m => pays(m),
-    "many deposits at once": m => many(m),
-    "payment fails in its block": m => fails(m),
-    "fill is reorged and lost": m => reorged(m, true),
-    "fill is reorged and comes again": m => reorged(m, false),
-    "refund is reorged and lost": m => refund_reorged(m),
-    "deposit is reorged": m => deposit_reorged(m),
-    "fill expires": m => expires(m, false),
-    "fill expires over restarts": m => expires(m, true),
-    "fill is given up": m => given_up(m),
-    "order expires before its deposit": m => comes_late(m),
-    "crash before the commit": m => crashes(m, false),
-    "crash between commit and send": m => crashes(m, true),
-    "crash behind a send": m => crashes_sent(m),
-    "one provider is down": m => provided(m, Manner::Down),
-    "one provider is late": m => provided(m, Manner::Late),
-    "one provider is blind": m => provided(m, Manner::Blind),
+    "token is filled", m => filled(m, Asset::Token),
+    "native is filled", m => filled(m, Asset::Native),
+    "token is refunded", m => refunded(m, Asset::Token),
+    "native is refunded", m => refunded(m, Asset::Native),
+    PAYS, m => pays(m),
+    "many deposits at once", m => many(m),
+    FAILS, m => fails(m),
+    "fill is reorged and lost", m => reorged(m, true),
+    "fill is reorged and comes again", m => reorged(m, false),
+    "refund is reorged and lost", m => refund_reorged(m),
+    "deposit is reorged", m => deposit_reorged(m),
+    REPLACED, m => replaced(m),
+    "deposit is short by one unit", m => short(m),
+    "amounts are too small for a quote", m => too_small(m),
+    SOON_FINAL[0], m => acted_on(m, true),
+    SOON_FINAL[1], m => acted_on(m, false),
+    "fill expires", m => expires(m, false),
+    "fill expires over restarts", m => expires(m, true),
+    "fill is given up", m => given_up(m),
+    "order expires before its deposit", m => comes_late(m),
+    "crash before the commit", m => crashes(m, false),
+    "crash between commit and send", m => crashes(m, true),
+    "crash behind a send", m => crashes_sent(m),
+    "one provider is down", m => provided(m, Manner::Down),
+    "one provider is late", m => provided(m, Manner::Late),
+    "one provider is blind", m => provided(m, Manner::Blind),
 ];
 
 fn wrong(so: bool, what: &str) -> Wrong {
@@ -187,6 +221,65 @@ async fn deposit_reorged(m: &mut Machine) -> Wrong {
         },
     );
     m.ends(&deal, Ending::Filled).await
+}
+
+/// The user pays himself what the deposit would have spent, and deposits again later.
+async fn replaced(m: &mut Machine) -> Wrong {
+    act(m, origin, Act::Stand(120));
+    let deal = deposited(m, Asset::Native).await;
+    m.pass(30).await;
+    let mut all = wrong(
+        m.status(&deal).await != "pending",
+        "a deposit that waits is not seen",
+    );
+    act(m, origin, Act::Replace);
+    m.pass(60).await;
+    let status = m.status(&deal).await;
+    all.extend(wrong(
+        status != "waiting",
+        &format!("{status} when it is replaced"),
+    ));
+    m.pass(SOON).await;
+    let moved = m.filled(&deal).len() + m.refunded(&deal).len();
+    all.extend(wrong(moved > 0, "money for a deposit that is in no block"));
+    let again = deposited(m, Asset::Native).await;
+    all.extend(m.ends(&again, Ending::Filled).await);
+    all
+}
+
+/// The deposit is given back: it does not pay for what the order asks for.
+async fn short(m: &mut Machine) -> Wrong {
+    let deal = m.quote(Asset::Native, CENTS, false).await;
+    m.deposit_short(&deal);
+    let mut all = m.ends(&deal, Ending::Refunded).await;
+    let reasons = m.reasons(&deal).await;
+    let so = reasons != [FailReason::DepositedAmountTooLowToFill];
+    all.extend(wrong(so, &format!("given back because of {reasons:?}")));
+    all
+}
+
+/// Nothing, the smallest unit, and a cent.
+async fn too_small(m: &mut Machine) -> Wrong {
+    let mut all = Vec::new();
+    for amount in [U256::ZERO, U256::ONE, m.units(Asset::Native, 1)] {
+        let code = m.refused(Asset::Native, amount).await;
+        let so = code != "AMOUNT_TOO_LOW";
+        all.extend(wrong(so, &format!("{amount}: {code}")));
+    }
+    all
+}
+
+/// The origin makes no block behind the one with the deposit for a while.
+async fn acted_on(m: &mut Machine, soon: bool) -> Wrong {
+    let cents = if soon { FEW_CENTS } else { CENTS };
+    let deal = m.quote(Asset::Native, cents, false).await;
+    m.deposit(&deal);
+    m.pass(m.origin.about().pace).await;
+    act(m, origin, Act::Stand(120));
+    let filled = m.until(100, async |m: &Machine| !m.filled(&deal).is_empty());
+    let mut all = wrong(filled.await != soon, "it is filled too soon, or too late");
+    all.extend(m.ends(&deal, Ending::Filled).await);
+    all
 }
 
 /// No block includes the fill until the solver has signed another transaction for it.

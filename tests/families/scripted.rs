@@ -149,6 +149,14 @@ impl Side for Scripted {
         transaction.id()
     }
 
+    fn short(&self, data: &Value) -> Value {
+        let mut data = data.clone();
+        let amount = &mut data["instructions"]["transfers"][0]["amount"];
+        let whole: U256 = amount.as_str().unwrap().parse().unwrap();
+        *amount = (whole - U256::ONE).to_string().into();
+        data
+    }
+
     fn blocks(&self) -> &dyn Blocks {
         self
     }
@@ -180,6 +188,8 @@ impl Blocks for Scripted {
                 world.reorg(depth, &mut keep);
             }
             Act::Resend => world.resend(&own),
+            // A block takes what waits at once.
+            Act::Replace => {}
         }
     }
 

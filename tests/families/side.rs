@@ -14,14 +14,36 @@ pub enum Kind {
     Evm,
     Scripted,
     Solana,
+    Bitcoin,
 }
 
 impl Kind {
+    /// Whether blocks have payments that failed. A transaction of Bitcoin's is valid, or in no block.
+    pub fn has_failures(self) -> bool {
+        self != Self::Bitcoin
+    }
+
+    /// Whether what waits for a block is seen, and may be replaced.
+    pub fn has_sightings(self) -> bool {
+        self == Self::Bitcoin
+    }
+
+    /// Whether a deposit is seen in a block that is not final.
+    pub fn has_confirmations(self) -> bool {
+        self != Self::Solana
+    }
+
+    /// Whether users can be asked to pay others on their own chain, without the solver.
+    pub fn has_own_payments(self) -> bool {
+        self != Self::Bitcoin
+    }
+
     pub fn short(self) -> &'static str {
         match self {
             Self::Evm => "evm",
             Self::Scripted => "scripted",
             Self::Solana => "solana",
+            Self::Bitcoin => "bitcoin",
         }
     }
 }
@@ -41,6 +63,7 @@ pub struct About {
     /// Gets what the order delivers.
     pub recipient: String,
     pub native: String,
+    /// The native currency where there is no other.
     pub token: String,
     /// Heights after which a payment that is in no block is replaced by another one.
     pub life: u64,
@@ -83,6 +106,8 @@ pub enum Act {
     /// Every transaction that the solver ever sent and that is in no block waits for one again, where nodes keep
     /// such transactions.
     Resend,
+    /// The user replaces his waiting transactions by others that pay him alone, where that is possible.
+    Replace,
 }
 
 /// A successful payment of the solver.
@@ -102,6 +127,8 @@ pub trait Side: Send + Sync {
     fn network(&self) -> Value;
     /// Sends the transaction of a step as the user; its id.
     fn follow(&self, data: &Value) -> String;
+    /// The step of a native deposit with one smallest unit less for the depository.
+    fn short(&self, data: &Value) -> Value;
     fn blocks(&self) -> &dyn Blocks;
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use alloy::primitives::U256;
+use alloy::{hex, primitives::U256};
 use intentd::chains::Opened;
 use serde_json::{Value, json};
 use vm::{
@@ -21,6 +21,8 @@ use crate::{
 
 const DEPOSITORY: &str = "99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2";
 const PROVIDERS: [&str; 3] = ["one", "two", "three"];
+/// Where the amount stands in a deposit's data: behind the eight bytes of its kind.
+const AMOUNT: std::ops::Range<usize> = 8..16;
 /// Seconds between the first block and the start of the test.
 const BEFORE: u64 = 200;
 /// Smallest units of each currency that the solver and the user have at first.
@@ -132,6 +134,20 @@ impl Side for Solana {
         self.world.send(&raw).unwrap()
     }
 
+    fn short(&self, data: &Value) -> Value {
+        let mut data = data.clone();
+        let list = data["instructions"].as_array_mut().unwrap().iter_mut();
+        let deposits = list.filter(|one| one["programId"] == DEPOSITORY);
+        for deposit in deposits {
+            let mut bytes = hex::decode(deposit["data"].as_str().unwrap()).unwrap();
+            let amount = &mut bytes[AMOUNT];
+            let whole = u64::from_le_bytes((&*amount).try_into().unwrap());
+            amount.copy_from_slice(&(whole - 1).to_le_bytes());
+            deposit["data"] = hex::encode(bytes).into();
+        }
+        data
+    }
+
     fn blocks(&self) -> &dyn Blocks {
         self
     }
@@ -167,6 +183,8 @@ impl Blocks for Solana {
                 world.reorg(depth, &mut keep);
             }
             Act::Resend => world.resend(&solver()),
+            // A block takes what waits at once.
+            Act::Replace => {}
         }
     }
 

@@ -1,8 +1,11 @@
 //! A chain that answers from a script, for tests of what stands above readers and providers; in [`scripted`] a family
-//! that trades, for tests of what stands above families; in [`solana`] a chain of a real one. Not for production: built only for tests and with the
+//! that trades, for tests of what stands above families; in [`solana`] and [`bitcoin`] a chain of a
+//! real one. Not for production: built only for tests and with the
 //! feature `testing`.
 
 mod answers;
+#[cfg(feature = "bitcoin")]
+pub mod bitcoin;
 mod board;
 mod provider;
 mod script;

@@ -256,6 +256,9 @@ impl View<'_> {
         if key == self.world.rules.token || WRAPPED.contains(&key) {
             return shown(&TOKEN, &mint());
         }
+        if let Some((owner, data)) = self.state.fixed.get(&key) {
+            return shown(owner, data);
+        }
         match self.bank().tokens.get(&key) {
             Some((_, mint, _)) if parsed => {
                 let data = json!({"parsed": {"info": {"mint": mint.to_string()}}});

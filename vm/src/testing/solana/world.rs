@@ -79,6 +79,8 @@ pub(super) struct State {
     known: BTreeMap<[u8; 64], Sent>,
     pub programs: Programs,
     held: BTreeSet<Pubkey>,
+    /// Accounts that never change, with their owners and data.
+    pub fixed: BTreeMap<Pubkey, (Pubkey, Vec<u8>)>,
     pub manners: BTreeMap<String, Manners>,
 }
 
@@ -97,6 +99,7 @@ impl World {
                 closed: BTreeSet::new(),
             },
             held: BTreeSet::new(),
+            fixed: BTreeMap::new(),
             manners: BTreeMap::new(),
         };
         let world = Arc::new(Self {
@@ -130,6 +133,11 @@ impl World {
         for mined in &mut self.lock().blocks {
             mined.after.fund(owner, currency, amount);
         }
+    }
+
+    /// Adds an account that never changes.
+    pub fn put(&self, account: Pubkey, owner: Pubkey, data: Vec<u8>) {
+        self.lock().fixed.insert(account, (owner, data));
     }
 
     /// Sets whether payments to an account fail in their blocks. Nodes that try them do not know it.

@@ -1,0 +1,272 @@
+//! A chain of `bitcoin-vm` as a [`Side`]: two nodes and an index of a scripted chain, in this process.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use alloy::{
+    hex,
+    primitives::{B256, U256},
+};
+use bitcoin::{Amount, Psbt, TxOut, consensus::serialize};
+use intentd::chains::Opened;
+use serde_json::{Value, json};
+use vm::{
+    ChainEntry, ChainSpec, Endpoint,
+    bitcoin::FAMILY,
+    testing::bitcoin::{Done, INDEX, Key, Manners, Rules, World},
+};
+
+use crate::{
+    clock, engine,
+    machine::SOLVER,
+    side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
+};
+
+/// The index names what spends an output, and lists what users have; nodes know what they watch.
+const PROVIDERS: [&str; 3] = ["one", "two", INDEX];
+/// Blocks, with its own, until a block is final.
+const FINAL: u64 = 7;
+/// Blocks before the start of the test: coinbases have to be old.
+const BEFORE: u64 = 125;
+/// Satoshis of each output that the solver and the user have at first, and how many there are.
+const COIN: u64 = 100_000_000;
+const COINS: usize = 40;
+/// Satoshis per virtual byte, and blocks after which they grow by one while blocks include nothing of the solver's.
+const RATE: u64 = 5;
+const GROWTH: u64 = 10;
+/// What the user pays to replace a transaction.
+const MORE: Amount = Amount::from_sat(20_000);
+
+fn user() -> Key {
+    Key::of(0xc1).unwrap()
+}
+
+fn solver() -> Key {
+    Key::from_bytes(&hex::decode(SOLVER).unwrap()).unwrap()
+}
+
+fn recipient() -> Key {
+    Key::of(0xc2).unwrap()
+}
+
+fn depository() -> Key {
+    Key::of(0xd0).unwrap()
+}
+
+/// The chain with its world.
+pub struct Bitcoin {
+    about: About,
+    world: Arc<World>,
+    spec: Arc<ChainSpec>,
+    /// The height since which blocks include nothing of the solver's.
+    held: Mutex<Option<u64>>,
+}
+
+impl Bitcoin {
+    /// The chain has its world under the name of `machine` and its own: machines run at the same time.
+    pub fn new(machine: &str, (name, number, pace): Named) -> Self {
+        let host = format!("{machine}-{name}").to_lowercase();
+        let since = clock::GENESIS - BEFORE * pace;
+        let rules = Rules {
+            number,
+            pace,
+            since,
+            rate: RATE,
+        };
+        let world = World::new(&host, rules);
+        world.mine_until(since + 110 * pace);
+        for owner in [solver(), user()] {
+            assert!(world.fund(&owner.script(), COIN, COINS));
+        }
+        world.mine_until(clock::GENESIS);
+        let entry = json!({
+            "id": name, "hubChainId": number.to_string(), "depository": depository().address(),
+            "additionalData": {
+                "network": "regtest", "finalizationBlocks": FINAL, "walletSince": 0,
+                "esploraCompatibleApiUrl": world.url(INDEX),
+            },
+        });
+        let entry: ChainEntry = serde_json::from_value(entry).unwrap();
+        let spec = entry.spec(&FAMILY, false).unwrap();
+        let native = spec.family.native().unwrap().text().to_owned();
+        Self {
+            about: About {
+                name,
+                number,
+                pace,
+                family: spec.family,
+                user: user().address(),
+                recipient: recipient().address(),
+                // There is one currency.
+                token: native.clone(),
+                native,
+                life: 30,
+            },
+            spec,
+            world,
+            held: Mutex::new(None),
+        }
+    }
+
+    /// What no block includes pays less than others pay by now.
+    fn rise(&self) {
+        if let Some(since) = *self.held.lock().unwrap() {
+            let blocks = self.world.height().saturating_sub(since);
+            self.world.set_rate(RATE + blocks / GROWTH);
+        }
+    }
+}
+
+impl Side for Bitcoin {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn open(&self) -> Opened {
+        let endpoints = (1..).zip(PROVIDERS).map(|(position, provider)| Endpoint {
+            position,
+            url: self.world.url(provider).parse().unwrap(),
+            timeout: Duration::from_secs(1),
+            longest: 1 << 22,
+            allows: None,
+            client: crate::process::endpoint_client(),
+        });
+        let endpoints: Vec<_> = endpoints.collect();
+        let (open, trade) = (FAMILY.open.unwrap(), FAMILY.trade.unwrap());
+        let providers = (1..).zip(&endpoints).map(|(number, one)| {
+            let mut provider = open(&self.spec, one).unwrap();
+            // All have one host.
+            provider.name = format!("{} {number}", provider.name).into();
+            provider
+        });
+        let trading = endpoints.iter().map(|one| trade(&self.spec, one).unwrap());
+        engine::opened(&self.spec, providers.collect(), trading.collect())
+    }
+
+    fn network(&self) -> Value {
+        json!({})
+    }
+
+    fn follow(&self, data: &Value) -> String {
+        let raw = user().signed(data).unwrap_or_else(|| panic!("{data}"));
+        self.world.send(&raw).unwrap().to_string()
+    }
+
+    /// Whoever includes it gets what is missing.
+    fn short(&self, data: &Value) -> Value {
+        let bytes = hex::decode(data["psbt"].as_str().unwrap()).unwrap();
+        let mut psbt = Psbt::deserialize(&bytes).unwrap();
+        let outputs = psbt.unsigned_tx.output.iter_mut();
+        for output in outputs.filter(|it| it.script_pubkey == depository().script()) {
+            output.value -= Amount::ONE_SAT;
+        }
+        json!({ "psbt": hex::encode(psbt.serialize()) })
+    }
+
+    fn blocks(&self) -> &dyn Blocks {
+        self
+    }
+}
+
+impl Blocks for Bitcoin {
+    fn mine_until(&self, now: u64) {
+        self.world.mine_until(now);
+        self.rise();
+    }
+
+    fn act(&self, act: Act) {
+        let (world, own) = (&self.world, solver().script());
+        match act {
+            Act::Weather(weather) => {
+                assert_ne!(
+                    weather,
+                    Weather::Failing,
+                    "what is in a block has not failed"
+                );
+                let held = weather == Weather::Held;
+                world.hold(&own, held);
+                world.set_rate(RATE);
+                *self.held.lock().unwrap() = held.then(|| world.height());
+            }
+            Act::Provider(manner) => {
+                let manners = Manners {
+                    lag: if manner == Manner::Late { 3 } else { 0 },
+                    down: manner == Manner::Down,
+                    blind: manner == Manner::Blind,
+                };
+                world.set_manners(PROVIDERS[1], manners);
+            }
+            Act::Stand(seconds) => world.stand(seconds),
+            Act::Reorg { depth, lost } => {
+                world.reorg(depth, &mut |done| !lost || done.payer != own);
+            }
+            Act::Resend => world.resend(&own),
+            Act::Replace => self.replace(),
+        }
+    }
+
+    fn given(&self, account: &str, currency: &str) -> Vec<Given> {
+        assert_eq!(currency, self.about.native);
+        let keys = [user(), recipient()];
+        let to = keys.iter().find(|key| key.address() == account).unwrap();
+        let own = self.world.history().into_iter();
+        let own = own.filter(|done| done.payer == solver().script());
+        let found = own.flat_map(|done| {
+            let outputs = done.transaction.output.iter();
+            let paid = outputs.filter(|output| output.script_pubkey == to.script());
+            let given = paid.map(|output| Given {
+                transaction: done.transaction.compute_txid().to_string(),
+                order: named(&done).unwrap_or_default(),
+                amount: U256::from(output.value.to_sat()),
+            });
+            given.collect::<Vec<_>>()
+        });
+        found.collect()
+    }
+
+    fn told(&self) -> Vec<(u64, String)> {
+        let all = self.world.history().into_iter();
+        let told = all.map(|done| {
+            let whose = match &done.payer {
+                payer if *payer == solver().script() => "solver",
+                payer if *payer == user().script() => "user",
+                _ => "miner",
+            };
+            let paid = done.transaction.output.iter().take(3);
+            let paid: Vec<_> = paid.map(|it| it.value.to_sat()).collect();
+            let (name, id) = (self.about.name, done.transaction.compute_txid());
+            let what = format!("{name} #{} {whose} {id} -> {paid:?}", done.height);
+            (done.time, what)
+        });
+        told.collect()
+    }
+}
+
+impl Bitcoin {
+    fn replace(&self) {
+        for waiting in self.world.waiting() {
+            let spent = self.world.spent(&waiting).unwrap();
+            if spent.iter().any(|it| it.script_pubkey != user().script()) {
+                continue;
+            }
+            let whole: Amount = spent.iter().map(|it| it.value).sum();
+            let mut instead = waiting;
+            instead.output = vec![TxOut {
+                value: whole - MORE,
+                script_pubkey: user().script(),
+            }];
+            let signed = user().sign(instead, &spent).unwrap();
+            self.world.send(&serialize(&signed)).unwrap();
+        }
+    }
+}
+
+/// The order that a transaction names.
+fn named(done: &Done) -> Option<B256> {
+    let mut outputs = done.transaction.output.iter();
+    let note = outputs.find(|output| output.script_pubkey.is_op_return())?;
+    let text = note.script_pubkey.as_bytes().get(2..)?;
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
