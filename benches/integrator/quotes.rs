@@ -15,6 +15,8 @@
 //! `-- --kept 100000` measures what so many quotes that nobody acts on take of the disk instead, and
 //! fails above 2 KB each.
 //!
+//! `-- --families` measures quotes of users of every family that trades instead, side by side: [`families`].
+//!
 //! Figures of a busy machine are the machine's: compare rows of one run.
 
 #![expect(
@@ -23,6 +25,7 @@
     reason = "a table for people"
 )]
 
+mod families;
 mod listen;
 mod stub;
 
@@ -61,6 +64,9 @@ struct Arguments {
     /// Measure the disk that so many quotes take instead.
     #[arg(long)]
     kept: Option<u64>,
+    /// Measure quotes of users of every family that trades instead.
+    #[arg(long)]
+    families: bool,
 }
 
 /// Bytes on the disk that a quote may take.
@@ -81,6 +87,9 @@ async fn main() -> Result<()> {
     }
     if let Some(count) = arguments.kept {
         return kept(count).await;
+    }
+    if arguments.families {
+        return families::rows(Duration::from_secs(arguments.seconds)).await;
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{} s a row, {cores} cores for all", arguments.seconds);

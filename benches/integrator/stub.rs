@@ -25,9 +25,9 @@ use intentd::{
 };
 use serde_json::{Map, Value, json};
 use vm::{
-    Address, ChainEntry, SETTLEMENT,
+    Address, ChainEntry, ChainSpec, SETTLEMENT,
     testing::{Answers, Says, Script},
-    trade::{FeeRate, ProvidersContext},
+    trade::{FeeRate, ProvidersContext, TradingProvider},
 };
 
 pub const NATIVE: &str = "0x0000000000000000000000000000000000000000";
@@ -76,6 +76,13 @@ impl Stub {
 
     /// A quoter over it that keeps its requests in `requests`.
     pub fn quoter(self: &Arc<Self>, requests: Requests) -> Result<Quoter> {
+        let chains = ["origin", "destination"].map(|name| self.chain(name));
+        let chains = chains.into_iter().collect::<Result<Vec<_>>>()?;
+        self.quoter_of(requests, (market()?, chains, Swaps::default()))
+    }
+
+    /// A chain of the settlement's family by its name.
+    pub fn chain(self: &Arc<Self>, name: &str) -> Result<(String, PricingChain)> {
         let answers = Answers {
             estimate: Some(|own: &Script<Arc<Self>>, _| {
                 Box::pin(async move { Ok(Ok(own.estimate().await)) })
@@ -83,35 +90,28 @@ impl Stub {
             ..Answers::default()
         };
         let provider = self.chain.answering(self.clone(), answers).trading();
-        let open = SETTLEMENT.providers.context("no trading")?;
-        let chain = |name: &str| -> Result<(String, PricingChain)> {
-            let entry = ChainEntry {
-                id: name.into(),
-                hub_chain_id: Some("1".into()),
-                depository: Some(DEPOSITORY.into()),
-                ..ChainEntry::default()
-            };
-            let spec = entry.spec(SETTLEMENT, false)?;
-            let context = ProvidersContext {
-                spec: spec.clone(),
-                number: 1,
-                required: 1,
-                limits: Some(Map::new()),
-            };
-            let chain = PricingChain {
-                spec,
-                providers: open(context, vec![provider.clone()])?.context("no provider")?,
-                account: SETTLEMENT.account(SOLVER)?,
-            };
-            Ok((name.to_owned(), chain))
+        let entry = ChainEntry {
+            id: name.into(),
+            hub_chain_id: Some("1".into()),
+            depository: Some(DEPOSITORY.into()),
+            ..ChainEntry::default()
         };
-        let chains = [chain("origin")?, chain("destination")?];
+        let spec = entry.spec(SETTLEMENT, false)?;
+        opened(spec, provider, SETTLEMENT.account(SOLVER)?)
+    }
+
+    /// A quoter of other chains, markets and exchanges.
+    pub fn quoter_of(
+        self: &Arc<Self>,
+        requests: Requests,
+        (market, chains, swaps): (Market, Vec<(String, PricingChain)>, Swaps),
+    ) -> Result<Quoter> {
         Ok(Quoter::new(Deps {
-            market: Arc::new(market()?),
-            chains: chains.into(),
+            market: Arc::new(market),
+            chains: chains.into_iter().collect(),
             prices: self.clone(),
             settlement: Arc::new(Free),
-            swaps: Swaps::default(),
+            swaps,
             capacity: self.clone(),
             signer: Arc::new(RawKey::parse(KEY)?),
             solver_chain: "destination".into(),
@@ -121,6 +121,28 @@ impl Stub {
             entropy,
         }))
     }
+}
+
+/// A chain of one provider on which the solver has `account`.
+pub fn opened(
+    spec: Arc<ChainSpec>,
+    provider: TradingProvider,
+    account: Address,
+) -> Result<(String, PricingChain)> {
+    let context = ProvidersContext {
+        spec: spec.clone(),
+        number: 1,
+        required: 1,
+        limits: Some(Map::new()),
+    };
+    let open = spec.family.providers.context("no trading")?;
+    let providers = open(context, vec![provider])?.context("no provider")?;
+    let chain = PricingChain {
+        spec: spec.clone(),
+        providers,
+        account,
+    };
+    Ok((spec.id.to_string(), chain))
 }
 
 pub fn market() -> Result<Market> {
@@ -168,7 +190,11 @@ fn entropy() -> Option<B256> {
 #[async_trait]
 impl PriceSource for Stub {
     async fn price(&self, currency: &Currency, at: u64) -> Result<Price, PriceError> {
-        let dollars = if currency.symbol == "USDC" { 1 } else { 2_500 };
+        let dollars = match currency.symbol.as_str() {
+            "USDC" => 1,
+            "SOL" => 194,
+            _ => 2_500,
+        };
         let usd = U256::from(dollars) * U256::from(10).pow(U256::from(18));
         Ok(Price::exact(usd, at))
     }
