@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use alloy::primitives::{Address, U256};
+use bitcoin::Amount;
 use devnet::{
     account::Account,
+    bitcoin::{Key, Kind, LocalChain, address},
     world::{Abroad, Pace},
 };
 use futures::future::join_all;
@@ -16,6 +18,8 @@ use super::app::{App, ETH, MILLI, held, hex, promised};
 
 /// How long a request may take until its end: four blocks of Bitcoin, and all the others at the same time.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// What a Bitcoin user has in one output.
+const OUTPUT: Amount = Amount::from_sat(1_000_000);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Where a request begins or ends.
@@ -143,6 +147,57 @@ impl Crossing {
         }
     }
 
+    fn regtest(&self) -> &LocalChain {
+        match &*self.bitcoin {
+            Abroad::Bitcoin(site) => site,
+            Abroad::Solana(_) => panic!("not Bitcoin"),
+        }
+    }
+
+    /// What the API says to a request for a quote from an address on Bitcoin to the EVM chain.
+    async fn quote_from(&self, user: &str, recipient: Address, more: Value) -> (u16, Value) {
+        let (chain, currency) = self.native((Bitcoin, true));
+        let (to_chain, to_currency) = self.native((Evm, false));
+        let mut body = json!({
+            "originChainId": chain, "destinationChainId": to_chain, "originCurrency": currency,
+            "destinationCurrency": to_currency, "amount": amount(Bitcoin).to_string(),
+            "tradeType": "EXACT_INPUT", "user": user, "recipient": hex(recipient), "refundTo": user,
+        });
+        if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+            body.extend(more);
+        }
+        let url = format!("{}/quote/v2", self.app.daemon.integrator_url());
+        let asked = reqwest::Client::new().post(url).json(&body).send().await;
+        let answer = asked.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// A user whose outputs are locked as `kind` deposits with the wallet of its key; what the request comes to. `more` is
+    /// in the request for a quote.
+    async fn deposits_as(&self, (key, kind): (Key, Kind), more: Value) -> Value {
+        let site = self.regtest();
+        let user = address(&key.script(kind)).unwrap();
+        let recipient = Account::named(&user).unwrap().address();
+        let (status, quote) = self.quote_from(&user, recipient, more).await;
+        assert_eq!(status, 200, "{kind:?} {quote}");
+        let step = &quote["steps"][0];
+        let data = &step["items"][0]["data"];
+        site.follow((key, kind), data).await.unwrap();
+        let last = self.ended(step["requestId"].as_str().unwrap()).await;
+        if last["status"] == "success" {
+            let destination = &self.app.world.destination;
+            let got = held(destination, Address::ZERO, recipient).await;
+            let amount = quote["details"]["currencyOut"]["amount"].as_str();
+            assert_eq!(got.to_string(), amount.unwrap(), "{kind:?}");
+        } else {
+            let transaction = last["txHashes"][0].as_str().unwrap();
+            let back = self.bitcoin.paid(transaction, &user).await.unwrap();
+            let whole = amount(Bitcoin);
+            assert!(back > whole - whole / 10, "{kind:?}: {back} of {whole}");
+        }
+        last
+    }
+
     async fn has(&self, who: &Person) -> U256 {
         let site = &self.app.world.destination;
         held(site, Address::ZERO, who.account.address()).await
@@ -219,5 +274,57 @@ async fn adapters_bridge_between_families_or_get_the_money_back() {
         async move { tokio::join!(crossing.succeeds(way), crossing.is_refunded(way)) }
     });
     join_all(all).await;
+    crossing.app.daemon.stop().await;
+}
+
+/// The addresses for which the wallet of one key signs.
+const KINDS: [Kind; 5] = [
+    Kind::P2pkh,
+    Kind::P2shP2wpkh,
+    Kind::P2wpkh,
+    Kind::P2wsh,
+    Kind::P2tr,
+];
+
+/// What no wallet of one key signs for is refused; so is a script's hash without the key behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn bitcoin_users_deposit_from_every_kind_of_address_and_are_refunded_there() {
+    let crossing = Crossing::open().await;
+    let key = |kind: Kind, to: &str| Key::named(&format!("{kind:?} {to}")).unwrap();
+    let public = |key: &Key| json!({"userPublicKey": key.public().to_string()});
+    let users = KINDS.map(|kind| ["fill", "refund"].map(|to| (key(kind, to), kind)));
+    let outputs = users.iter().flatten();
+    let outputs = outputs.map(|(key, kind)| key.output(*kind, OUTPUT));
+    let node = &crossing.regtest().node;
+    node.pay(outputs.collect()).await.unwrap();
+    let all = users.map(|[fill, refund]| {
+        let crossing = &crossing;
+        let filled = json!({"additionalData": public(&fill.0)});
+        let refunded =
+            json!({"additionalData": public(&refund.0), "referrer": "debug-force-refund"});
+        async move {
+            let (filled, refunded) = tokio::join!(
+                crossing.deposits_as(fill, filled),
+                crossing.deposits_as(refund, refunded),
+            );
+            assert_eq!(filled["status"], "success", "{:?} {filled}", fill.1);
+            assert_eq!(refunded["status"], "refund", "{:?} {refunded}", refund.1);
+        }
+    });
+    join_all(all).await;
+    let recipient = crossing.app.world.user.address();
+    for (kind, is_named) in [
+        (Kind::P2sh, true),
+        (Kind::P2shP2wpkh, false),
+        (Kind::P2wsh, false),
+    ] {
+        let key = key(kind, "nowhere");
+        let user = address(&key.script(kind)).unwrap();
+        let more = is_named.then(|| json!({"additionalData": public(&key)}));
+        let more = more.unwrap_or_else(|| json!({}));
+        let (status, answer) = crossing.quote_from(&user, recipient, more).await;
+        let said = (status, answer["errorCode"].as_str().unwrap_or_default());
+        assert_eq!(said, (400, "INVALID_FIELD"), "{kind:?} {answer}");
+    }
     crossing.app.daemon.stop().await;
 }

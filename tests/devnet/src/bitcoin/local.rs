@@ -1,12 +1,12 @@
 //! What a daemon has to know of a Bitcoin chain, and what is asked of it.
 
 use alloy::primitives::B256;
-use anyhow::Result;
-use bitcoin::{Amount, Network, ScriptBuf, TxOut, Txid};
+use anyhow::{Context, Result};
+use bitcoin::{Amount, Network, Psbt, ScriptBuf, TxOut, Txid};
 use serde_json::{Value, json};
 use vm::protocol::id::deterministic;
 
-use super::{Key, Kind, Regtest, address, note, pay, with_credentials};
+use super::{Key, Kind, Regtest, Spend, address, note, pay, with_credentials};
 use crate::world::{Files, Identity};
 
 /// The chain's name in orders and in the chains file.
@@ -42,6 +42,15 @@ impl LocalChain {
     /// The outputs of a deposit for the order `id`.
     pub fn deposit(&self, amount: Amount, id: &str) -> Result<Vec<TxOut>> {
         Ok(vec![pay(self.script(), amount), note(id)?])
+    }
+
+    /// A wallet signs what a step's item says with its key, and sends it. The transaction.
+    pub async fn follow(&self, wallet: (Key, Kind), data: &Value) -> Result<String> {
+        let psbt = data["psbt"].as_str().context("no PSBT")?;
+        let psbt = Psbt::deserialize(&alloy::hex::decode(psbt)?)?;
+        let spend = Spend::wanted(&psbt, wallet)?;
+        let id = self.node.send(&spend.sign()?).await?;
+        Ok(id.to_string())
     }
 
     /// The chain's entry in the chains file; `blocks` is how many confirmations are asked.

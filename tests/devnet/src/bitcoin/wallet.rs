@@ -70,7 +70,8 @@ impl Key {
         self.0.secret_bytes().into()
     }
 
-    fn public(&self) -> PublicKey {
+    /// The public key.
+    pub fn public(&self) -> PublicKey {
         self.0.public_key().into()
     }
 

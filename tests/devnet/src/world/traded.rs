@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use bitcoin::{Amount, Psbt};
+use bitcoin::Amount;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use solana_instruction::{AccountMeta, Instruction};
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::{Abroad, Files};
 use crate::{
     account::Account,
-    bitcoin::{self as btc, Key, Kind, Spend},
+    bitcoin::{self as btc, Key, Kind},
     solana::{self, keypair},
 };
 
@@ -108,13 +108,7 @@ impl Abroad {
     /// The wallet of `who` signs what a step's item says, and sends it. The transaction.
     pub async fn follow(&self, who: &str, data: &Value) -> Result<String> {
         match self {
-            Self::Bitcoin(site) => {
-                let psbt = data["psbt"].as_str().context("no PSBT")?;
-                let psbt = Psbt::deserialize(&alloy::hex::decode(psbt)?)?;
-                let spend = Spend::wanted(&psbt, (Key::named(who)?, Kind::P2wpkh))?;
-                let id = site.node.send(&spend.sign()?).await?;
-                Ok(id.to_string())
-            }
+            Self::Bitcoin(site) => site.follow((Key::named(who)?, Kind::P2wpkh), data).await,
             Self::Solana(site) => {
                 let step: StepData = serde_json::from_value(data.clone())?;
                 let tables = step.address_lookup_table_addresses;
