@@ -1,21 +1,34 @@
-//! A process of every family is cut at commits of any kind, again and again, and started on what it left: nobody is paid
-//! twice, and everything ends.
+//! A process of every family is cut at commits of any kind, again and again, and started on what it left, while chains
+//! reorg, stand still and leave its payments out, and one provider of three is of no use. Users deposit too little, twice,
+//! or not at all. Nobody is paid twice, and everything ends.
 //!
-//! `INTENTD_CRASHES` says how many times for each family (10); `INTENTD_CRASH_SEED` repeats the choices of a run:
+//! `INTENTD_CRASHES` says how many rounds each family has (10); `INTENTD_CRASH_SEED` repeats the choices of a run:
 //! `INTENTD_CRASHES=300 cargo test --release --test families -- --nocapture crash::`
 
 use fastrand::Rng;
 
 use crate::{
-    KINDS, Pair, Verdict, deal::Asset, fuse::Death, invariants::Ending, lived, machine::Machine,
-    name, set, side::Kind, together,
+    KINDS, Pair, Verdict,
+    deal::{Asset, Deal},
+    fuse::Death,
+    invariants::Ending,
+    lived,
+    machine::Machine,
+    name, set,
+    side::{Act, Kind, Manner, Weather},
+    together,
 };
 
 const ROUNDS: u64 = 10;
 /// What a deal is worth, in cents of a dollar.
 const CENTS: u64 = 20_000;
+/// Deals of a round.
+const DEALS: u64 = 3;
 /// How often a process dies in a round, at most.
 const CUTS: u64 = 6;
+/// The longest time that a chain stands still, in seconds, and how deep its reorgs are: none of what is final.
+const STAND: u64 = 60;
+const DEPTH: u64 = 3;
 /// Seconds of a process after which the next one dies.
 const LIFE: u64 = 90;
 /// The last commit of a process.
@@ -29,12 +42,13 @@ struct Round {
 }
 
 impl Round {
-    /// By turns as origin, as destination, and as both.
+    /// By turns as origin and as destination, with every family in turn.
     fn pair(&self) -> Pair {
-        match self.number % 3 {
-            0 => (self.kind, self.kind),
-            1 => (Kind::Evm, self.kind),
-            _ => (self.kind, Kind::Evm),
+        let turn = usize::try_from(self.number).unwrap();
+        let other = KINDS[turn / 2 % KINDS.len()];
+        match turn % 2 {
+            0 => (self.kind, other),
+            _ => (other, self.kind),
         }
     }
 
@@ -50,16 +64,86 @@ impl Round {
     }
 }
 
-/// Two fills and a refund, begun while the process dies; what is wrong with their ends.
-async fn survived(m: &mut Machine, mut rng: Rng) -> Vec<String> {
-    let (mut deals, mut wanted) = (Vec::new(), vec![false, true, false]);
-    for _ in 0..CUTS {
+/// What a user does with a quote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum User {
+    Deposits,
+    /// For a solver that gives everything back.
+    IsRefunded,
+    DepositsTooLittle,
+    DepositsTwice,
+}
+
+const USERS: [User; 4] = [
+    User::Deposits,
+    User::IsRefunded,
+    User::DepositsTooLittle,
+    User::DepositsTwice,
+];
+
+impl User {
+    /// A deal that this user makes.
+    async fn deal(self, m: &mut Machine, rng: &mut Rng) -> Deal {
+        let asset = match self {
+            Self::DepositsTooLittle => Asset::Native,
+            _ => rng.choice([Asset::Native, Asset::Token]).unwrap(),
+        };
         // A quote for a user with outputs holds until the user's next transaction: each is taken at once.
-        if let Some(forced) = wanted.pop() {
-            let asset = rng.choice([Asset::Native, Asset::Token]).unwrap();
-            let deal = m.quote(asset, CENTS, forced).await;
-            m.deposit(&deal);
-            deals.push((deal, forced));
+        let deal = m.quote(asset, CENTS, self == Self::IsRefunded).await;
+        match self {
+            Self::DepositsTooLittle => m.deposit_short(&deal),
+            _ => {
+                m.deposit(&deal);
+            }
+        }
+        if self == Self::DepositsTwice {
+            m.deposit_again(&deal).await;
+        }
+        deal
+    }
+
+    fn ending(self) -> Ending {
+        match self {
+            Self::Deposits => Ending::Filled,
+            Self::IsRefunded | Self::DepositsTooLittle => Ending::Refunded,
+            Self::DepositsTwice => Ending::Twice,
+        }
+    }
+}
+
+/// What happens to a chain.
+fn chance(rng: &mut Rng) -> Act {
+    let manner = |rng: &mut Rng| {
+        let all = [Manner::Sound, Manner::Down, Manner::Late, Manner::Blind];
+        rng.choice(all).unwrap()
+    };
+    match rng.u8(0..6) {
+        0 => Act::Weather(Weather::Held),
+        1 => Act::Weather(Weather::Fair),
+        2 => Act::Provider(manner(rng)),
+        3 => Act::Stand(rng.u64(1..=STAND)),
+        4 => Act::Resend,
+        _ => Act::Reorg {
+            depth: rng.u64(1..=DEPTH),
+            lost: rng.bool(),
+        },
+    }
+}
+
+fn act(m: &mut Machine, at_origin: bool, act: Act) {
+    let side = if at_origin { &m.origin } else { &m.destination };
+    side.blocks().act(act);
+    let name = side.about().name;
+    m.note(format!("{name}: {act:?}"));
+}
+
+/// Deals, begun while the process dies; what is wrong with their ends.
+async fn survived(m: &mut Machine, mut rng: Rng) -> Vec<String> {
+    let mut deals = Vec::new();
+    for cut in 0..CUTS {
+        if cut < DEALS {
+            let user = rng.choice(USERS).unwrap();
+            deals.push((user.deal(m, &mut rng).await, user));
         }
         let paying = rng.bool();
         let death = Death {
@@ -70,21 +154,18 @@ async fn survived(m: &mut Machine, mut rng: Rng) -> Vec<String> {
         };
         m.note(format!("{death:?}"));
         m.store.set(Some(death));
+        act(m, rng.bool(), chance(&mut rng));
         let deaths = m.deaths;
         m.until(LIFE, async |m: &Machine| m.deaths > deaths).await;
         m.store.set(None);
     }
-    let mut wrong = Vec::new();
-    if m.deaths == 0 {
-        wrong.push("it never died".to_owned());
+    for at_origin in [true, false] {
+        act(m, at_origin, Act::Weather(Weather::Fair));
+        act(m, at_origin, Act::Provider(Manner::Sound));
     }
-    for (deal, forced) in &deals {
-        let ending = if *forced {
-            Ending::Refunded
-        } else {
-            Ending::Filled
-        };
-        wrong.extend(m.ends(deal, ending).await);
+    let mut wrong = Vec::new();
+    for (deal, user) in &deals {
+        wrong.extend(m.ends(deal, user.ending()).await);
     }
     wrong
 }
@@ -101,7 +182,7 @@ fn nobody_is_paid_twice_however_often_a_process_dies() {
     });
     let ended = together(all.collect(), Round::run);
     let mut failed = 0;
-    for (round, Verdict { wrong, log }) in &ended {
+    for (round, Verdict { wrong, log, .. }) in &ended {
         if wrong.is_empty() {
             continue;
         }
@@ -116,6 +197,9 @@ fn nobody_is_paid_twice_however_often_a_process_dies() {
             );
         }
     }
-    println!("{} rounds, {failed} of them wrong", ended.len());
+    let (rounds, deaths) = (ended.len(), ended.iter().map(|(_, it)| it.deaths));
+    let deaths: usize = deaths.sum();
+    println!("{rounds} rounds with {deaths} deaths, {failed} of them wrong");
     assert_eq!(failed, 0);
+    assert!(deaths > rounds, "processes hardly die");
 }

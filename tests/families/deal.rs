@@ -1,6 +1,9 @@
 //! A trade as its user sees it: the quote, the deposit, and the status.
 
-use alloy::primitives::{B256, U256};
+use alloy::{
+    hex,
+    primitives::{B256, U256},
+};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -22,6 +25,8 @@ pub struct Deal {
     pub asset: Asset,
     pub request: B256,
     pub order: B256,
+    /// What the deposit is worth, in cents of a dollar.
+    pub cents: u64,
     /// The deposit in smallest units.
     pub amount: U256,
     /// The least that the recipient gets, in smallest units.
@@ -96,6 +101,7 @@ impl Machine {
         let minimum = text(&answer["details"]["currencyOut"]["minimumAmount"]);
         let deal = Deal {
             asset,
+            cents,
             request: text(&steps[0]["requestId"]).parse().unwrap(),
             order: text(&answer["protocol"]["v2"]["orderId"]).parse().unwrap(),
             amount,
@@ -127,6 +133,20 @@ impl Machine {
         let short = deal.steps.iter().map(|data| self.origin.short(data));
         let sent: Vec<_> = short.map(|data| self.origin.follow(&data)).collect();
         self.note(format!("the user sends {sent:?}, of one unit less"));
+    }
+
+    /// Sends the deposit of another quote, for the order of this one: a cent more, or it might be the same transaction.
+    pub async fn deposit_again(&mut self, deal: &Deal) {
+        let mut other = self.quote(deal.asset, deal.cents + 1, false).await;
+        let names = |order: B256| [hex::encode(order), hex::encode(order.to_string())];
+        for data in &mut other.steps {
+            let mut text = data.to_string();
+            for (from, to) in names(other.order).iter().zip(names(deal.order)) {
+                text = text.replace(from, &to);
+            }
+            *data = serde_json::from_str(&text).unwrap();
+        }
+        self.deposit(&other);
     }
 
     /// Sends the transactions of the quote's steps as the user; their ids.

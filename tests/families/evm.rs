@@ -211,6 +211,7 @@ impl Blocks for Evm {
         match act {
             Act::Weather(weather) => *self.weather.lock().unwrap() = weather,
             Act::Provider(manner) => self.providers[1].set(match manner {
+                Manner::Sound => Manners::Honest,
                 Manner::Down => Manners::Down,
                 Manner::Late => Manners::Late,
                 Manner::Blind => Manners::LiesAboutReceipts,

@@ -23,6 +23,8 @@ pub enum Ending {
     Filled,
     /// The user got the deposit back once, without its cost.
     Refunded,
+    /// The user deposited twice: the recipient was paid once, and the user got one deposit back.
+    Twice,
     /// The user paid the recipient himself; the solver paid nobody.
     Own,
 }
@@ -36,11 +38,12 @@ impl Machine {
     /// Waits until a deal has ended and nothing of it is under way; what is wrong with its end.
     pub async fn ends(&mut self, deal: &Deal, wanted: Ending) -> Vec<String> {
         let status = match wanted {
-            Ending::Filled | Ending::Own => "success",
+            Ending::Filled | Ending::Twice | Ending::Own => "success",
             Ending::Refunded => "refund",
         };
         let ended = self.until(PATIENCE, async |machine: &Machine| {
-            machine.status(deal).await == status && open(machine).await.is_empty()
+            let given_back = wanted != Ending::Twice || !machine.refunded(deal).is_empty();
+            given_back && machine.status(deal).await == status && open(machine).await.is_empty()
         });
         let mut wrong = Vec::new();
         if !ended.await {
@@ -60,6 +63,7 @@ impl Machine {
         let counts = match wanted {
             Ending::Filled => (1, 0),
             Ending::Refunded => (0, 1),
+            Ending::Twice => (1, 1),
             Ending::Own => (0, 0),
         };
         let mut wrong = Vec::new();
@@ -68,7 +72,9 @@ impl Machine {
         }
         let short = filled.iter().filter(|one| one.amount < deal.minimum);
         wrong.extend(short.map(|one| format!("{} of {}", one.amount, deal.minimum)));
-        let fair = deal.amount - deal.amount / U256::from(10)..=deal.amount;
+        // Of two deposits the second one may be a little more.
+        let tenth = deal.amount / U256::from(10);
+        let fair = deal.amount - tenth..=deal.amount + tenth / U256::from(100);
         let unfair = refunded.iter().filter(|one| !fair.contains(&one.amount));
         wrong.extend(unfair.map(|one| format!("{} back of {}", one.amount, deal.amount)));
         wrong

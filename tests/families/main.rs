@@ -62,6 +62,8 @@ fn pairs() -> impl Iterator<Item = Pair> {
 struct Verdict {
     wrong: Vec<String>,
     log: Vec<String>,
+    /// How often its process has died.
+    deaths: usize,
 }
 
 /// A variable of the environment.
@@ -96,6 +98,7 @@ fn lived(
             Verdict {
                 wrong,
                 log: machine.told(),
+                deaths: machine.deaths,
             }
         })
     };
@@ -103,6 +106,7 @@ fn lived(
     lived.unwrap_or_else(|_| Verdict {
         wrong: vec!["a panic".into()],
         log: Vec::new(),
+        deaths: 0,
     })
 }
 
@@ -170,7 +174,7 @@ fn every_family_trades_with_every_other_and_itself() {
         (scenario.name, pair, verdict)
     });
     let is_single = verdicts.len() == 1;
-    for (scenario, of, Verdict { wrong, log }) in &verdicts {
+    for (scenario, of, Verdict { wrong, log, .. }) in &verdicts {
         if !wrong.is_empty() || is_single {
             println!("== {scenario}, {}", name(*of));
             log.iter().for_each(|line| println!("{line}"));

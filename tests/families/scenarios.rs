@@ -77,6 +77,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     "deposit is reorged", m => deposit_reorged(m),
     REPLACED, m => replaced(m),
     "deposit is short by one unit", m => short(m),
+    "order is paid for twice", m => twice(m),
     "amounts are too small for a quote", m => too_small(m),
     SOON_FINAL[0], m => acted_on(m, true),
     SOON_FINAL[1], m => acted_on(m, false),
@@ -256,6 +257,14 @@ async fn short(m: &mut Machine) -> Wrong {
     let so = reasons != [FailReason::DepositedAmountTooLowToFill];
     all.extend(wrong(so, &format!("given back because of {reasons:?}")));
     all
+}
+
+/// The second deposit is given back.
+async fn twice(m: &mut Machine) -> Wrong {
+    let deal = deposited(m, Asset::Native).await;
+    m.pass(6).await;
+    m.deposit_again(&deal).await;
+    m.ends(&deal, Ending::Twice).await
 }
 
 /// Nothing, the smallest unit, and a cent.

@@ -83,6 +83,8 @@ pub enum Weather {
 /// How one of three providers behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
+    /// It is like the others.
+    Sound,
     Down,
     /// It is some blocks behind.
     Late,
