@@ -69,7 +69,8 @@ async fn compared(trading: &Trading, chains: &Chains) -> Vec<String> {
                 Ok(wrong) => format!("WARNING: not traded: {}", wrong.join("; ")),
                 Err(why) => format!("not compared with its chain: {why}"),
             };
-            let lone = match !network.blooms && opened.required < 2 {
+            let borne_out = network.blooms && opened.chain.spec.family.blooms;
+            let lone = match !borne_out && opened.required < 2 {
                 true => ", WARNING: one provider's word for what was deposited",
                 false => "",
             };

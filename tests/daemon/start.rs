@@ -166,6 +166,53 @@ fn one_provider_of_a_chain_and_of_the_hub_is_named_before_a_start() {
     }
 }
 
+/// Headers of EVM chains bear out which logs their blocks have; nothing does so elsewhere.
+#[test]
+fn lone_provider_whose_blocks_nothing_bears_out_is_named() {
+    let place = TempDir::new().unwrap();
+    let chain = |id: &str, family: &str, depository: &str| {
+        json!({"id": id, "vmType": family, "httpRpcUrl": "http://127.0.0.1:1/", "hubChainId": "1",
+               "depository": depository})
+    };
+    let [evm, solana] = [
+        ("ethereum-vm", "0x5fbdb2315678afecb367f032d93f642f64180aa3"),
+        ("solana-vm", "99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2"),
+    ];
+    let list = json!([chain("one", evm.0, evm.1), chain("two", solana.0, solana.1)]);
+    let network = |id: &str, number: u64, native: &str, decimals: u8| {
+        let coin = json!({"address": native, "symbol": "COIN", "name": "COIN", "decimals": decimals,
+                          "group": "coin", "class": "major", "solver": true,
+                          "prices": [{"kind": "peg", "usd": "1"}]});
+        json!({"name": id, "chainId": number, "displayName": id, "currencies": [coin]})
+    };
+    let market = json!([
+        network("one", 1, "0x0000000000000000000000000000000000000000", 18),
+        network("two", 2, "11111111111111111111111111111111", 9),
+    ]);
+    let chains = file(&place, "chains.json", &list);
+    let market = file(&place, "market.json", &market);
+    let hub = hub(&place, ORACLE);
+    let variables = [
+        ("ENVIRONMENT", "test"),
+        ("ECDSA_PRIVATE_KEY", KEY),
+        ("CHAINS_FILE", &chains),
+        ("HUB_FILE", &hub),
+        ("MARKET_FILE", &market),
+        ("SOLVER_PRIVATE_KEY", KEY),
+        ("SOLVER_ED25519_KEY", KEY),
+        ("SOLVER_CHAIN", "one"),
+        ("INTEGRATOR_HTTP_PORT", "0"),
+    ];
+    let text = said(&intentd("check-config", &variables));
+    let named = |network: &str| {
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.contains("market ") && line.contains(network));
+        let line = line.unwrap_or_else(|| panic!("{text}"));
+        line.contains("WARNING: one provider's word")
+    };
+    assert_eq!(["one", "two"].map(named), [false, true], "{text}");
+}
+
 /// The log of a start that ends because the store's directory is a file.
 fn log(place: &Path, chains: &str, hub: &str, extra: &[(&str, &str)]) -> Vec<Value> {
     let taken = place.join("taken");

@@ -40,6 +40,8 @@ pub struct Family {
     pub hints: Hints,
     /// Whether a question for the deposits of an unknown transaction is answered with none; else it is refused.
     pub unknown_is_empty: bool,
+    /// Whether blocks' headers bear out which logs are in them, so that a lone provider leaves none out unseen.
+    pub blooms: bool,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
     pub orders: Option<&'static dyn OrderCodec>,

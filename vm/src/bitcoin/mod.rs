@@ -44,6 +44,7 @@ const fn on(network: &'static Network) -> Family {
         tx_prefix: "",
         hints: Hints::NONE,
         unknown_is_empty: false,
+        blooms: false,
         withdrawals: Some(network),
         owners: Some(network),
         orders: None,

@@ -34,6 +34,7 @@ pub static FAMILY: Family = Family {
     tx_prefix: "",
     hints: Hints::NONE,
     unknown_is_empty: false,
+    blooms: true,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),

@@ -35,6 +35,7 @@ pub static FAMILY: Family = Family {
     tx_prefix: "",
     hints: HINTS,
     unknown_is_empty: false,
+    blooms: false,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

@@ -36,6 +36,7 @@ pub static FAMILY: Family = Family {
     tx_prefix: "",
     hints: Hints::NONE,
     unknown_is_empty: true,
+    blooms: false,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

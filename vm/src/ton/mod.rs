@@ -37,6 +37,7 @@ pub static FAMILY: Family = Family {
     tx_prefix: "",
     hints: HINTS,
     unknown_is_empty: false,
+    blooms: false,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

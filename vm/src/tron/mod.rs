@@ -17,6 +17,7 @@ pub static FAMILY: Family = Family {
     tx_prefix: "0x",
     hints: Hints::NONE,
     unknown_is_empty: false,
+    blooms: false,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),

@@ -15,6 +15,7 @@ pub static FAMILY: Family = Family {
     tx_prefix: "",
     hints: Hints::NONE,
     unknown_is_empty: false,
+    blooms: false,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: None,
     orders: None,

@@ -52,6 +52,7 @@ pub static FAMILY: Family = Family {
     tx_prefix: "",
     hints: Hints::NONE,
     unknown_is_empty: false,
+    blooms: false,
     withdrawals: None,
     owners: None,
     orders: None,
