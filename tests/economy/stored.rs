@@ -100,7 +100,7 @@ pub async fn is_open(world: &World) -> bool {
 
 /// Whether all that a request still waits for is a refund that cannot be afforded now: it is tried
 /// until its deadline, days from here. A try that is long due says that something else is waited for,
-/// as a price that nobody knows at the moment.
+/// as a price that nobody knows at the moment; so does a deposit for which the order could be decided.
 fn rests(claim: &Value) -> bool {
     let each = |field: &str| claim[field].as_array().cloned().unwrap_or_default();
     let ended = |leg: &Value| leg["stage"] == "Final" || leg["stage"] == "Failed";
@@ -108,7 +108,14 @@ fn rests(claim: &Value) -> bool {
     let paid = |pause: &Value| legs.iter().any(|leg| leg["deposit"] == pause["deposit"]);
     let due = |pause: &Value| pause["until"].as_u64().is_some_and(is_long_due);
     let late = pauses.iter().any(|pause| due(pause) && !paid(pause));
-    !pauses.is_empty() && !late && legs.iter().all(ended)
+    let paused = |one: &Value| {
+        pauses
+            .iter()
+            .any(|pause| pause["deposit"] == one["deposit"])
+    };
+    let waiting = each("waiting");
+    let waits = waiting.iter().any(|one| !paid(one) && !paused(one));
+    !pauses.is_empty() && !late && !waits && legs.iter().all(ended)
 }
 
 /// Whether what was to be tried at this time should have been.
