@@ -4,6 +4,7 @@
 //! oracle trusts nothing in a peer's answer but a signature that it recovers over its own digest.
 
 pub mod answer;
+mod late;
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,6 +21,7 @@ use vm::{
 };
 
 use answer::{Corroborated, Seal, Tally};
+use late::Late;
 
 /// One entry of `PEERS`.
 #[derive(Clone, Debug)]
@@ -50,7 +52,7 @@ pub struct Multisig {
 #[derive(Clone, Debug)]
 pub struct Peers {
     client: reqwest::Client,
-    list: Arc<[Peer]>,
+    list: Arc<[(Peer, Arc<Late>)]>,
     timeout: Duration,
     multisig: Option<Arc<Multisig>>,
 }
@@ -77,12 +79,24 @@ pub enum Shown {
     Own,
 }
 
-/// Running requests to peers; dropping this aborts them.
+/// Running requests to peers; dropping this aborts them, but one to each late peer.
 #[derive(Debug, Default)]
 pub struct Asked {
-    /// The answers as JSON texts, with the peer's index.
-    answers: JoinSet<(usize, Option<Vec<u8>>)>,
+    answers: JoinSet<Answered>,
+    /// How many of them are waited for.
+    awaited: usize,
     multisig: Option<Arc<Multisig>>,
+}
+
+/// The end of a request to a peer.
+#[derive(Debug)]
+struct Answered {
+    /// The peer's index.
+    peer: usize,
+    /// Whether it is waited for.
+    awaited: bool,
+    /// A JSON text.
+    answer: Option<Vec<u8>>,
 }
 
 impl Peers {
@@ -98,7 +112,7 @@ impl Peers {
             .build()?;
         Ok(Self {
             client,
-            list: list.into(),
+            list: list.into_iter().map(|one| (one, Arc::default())).collect(),
             timeout,
             multisig: multisig.map(Arc::new),
         })
@@ -119,18 +133,33 @@ impl Peers {
         let Some(body) = unasked(&question.body).filter(|_| !enough) else {
             return asked;
         };
-        for (at, peer) in self.list.iter().enumerate() {
+        for (at, (peer, late)) in self.list.iter().enumerate() {
             if !question.shown.is(&peer.key) {
                 continue;
             }
             let request = self.request(peer, question, body.clone());
-            let (timeout, name) = (self.timeout, peer.url.host_str().unwrap_or("?").to_owned());
+            let name = peer.url.host_str().unwrap_or("?").to_owned();
+            let answer = answered((name, late.clone()), request, self.timeout);
+            // Enough members are waited for, whoever was late.
+            let awaited = self.multisig.is_some() || !late.is_late();
+            let probe = if awaited { None } else { late.probe() };
+            asked.awaited += usize::from(awaited);
             asked.answers.spawn(async move {
-                let answer = match tokio::time::timeout(timeout, read(request)).await {
-                    Ok(answer) => answer,
-                    Err(_) => Err("no answer in time"),
+                let answer = match probe {
+                    None => answer.await,
+                    Some(probe) => {
+                        let probed = tokio::spawn(async move {
+                            let _probe = probe;
+                            answer.await
+                        });
+                        probed.await.ok().flatten()
+                    }
                 };
-                (at, counted(&name, answer))
+                Answered {
+                    peer: at,
+                    awaited,
+                    answer,
+                }
             });
         }
         asked
@@ -168,26 +197,43 @@ impl Shown {
 
 impl Asked {
     /// The peers' signatures over `execution`, in the order of `PEERS`. Returns early when enough members have
-    /// answered.
+    /// answered. Where no members are named, a late peer has as much time as the others take.
     pub async fn collect(
         mut self,
         execution: &Execution,
         seal: &Seal,
         own: EvmAddress,
     ) -> Vec<Corroborated> {
-        let members = self.multisig.as_deref();
+        let multisig = self.multisig.take();
+        let members = multisig.as_deref();
         let mut tally = Tally::new(execution, seal, own, members.map(|m| m.members.as_slice()));
         let threshold = members.map_or(usize::MAX, |m| m.threshold);
-        while let Some(joined) = self.answers.join_next().await {
-            let Ok((peer, Some(answer))) = joined else {
-                continue;
-            };
-            tally.add(peer, &answer);
+        while let Some(answered) = self.next().await {
+            if let Some(answer) = answered.answer {
+                tally.add(answered.peer, &answer);
+            }
             if tally.len() >= threshold {
                 break;
             }
         }
         tally.signatures()
+    }
+
+    /// The next answer; `None` when all that are waited for are there, and nothing else is yet.
+    async fn next(&mut self) -> Option<Answered> {
+        loop {
+            let joined = match self.awaited {
+                0 => self.answers.try_join_next(),
+                _ => self.answers.join_next().await,
+            };
+            // A request that panicked is waited for no more.
+            let Ok(answered) = joined? else {
+                self.awaited = self.awaited.saturating_sub(1);
+                continue;
+            };
+            self.awaited -= usize::from(answered.awaited);
+            return Some(answered);
+        }
     }
 }
 
@@ -220,6 +266,17 @@ async fn read(request: reqwest::RequestBuilder) -> Result<Vec<u8>, &'static str>
     }
 }
 
+/// What a peer answers within `timeout`; whether it does is noted.
+async fn answered(
+    (name, late): (String, Arc<Late>),
+    request: reqwest::RequestBuilder,
+    timeout: Duration,
+) -> Option<Vec<u8>> {
+    let answer = tokio::time::timeout(timeout, read(request)).await;
+    late.set(answer.is_err());
+    counted(&name, answer.unwrap_or(Err("no answer in time")))
+}
+
 fn counted(peer: &str, answer: Result<Vec<u8>, &'static str>) -> Option<Vec<u8>> {
     let outcome = if answer.is_ok() {
         "answered"
@@ -235,6 +292,12 @@ fn counted(peer: &str, answer: Result<Vec<u8>, &'static str>) -> Option<Vec<u8>>
 
 #[cfg(test)]
 mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        sync::watch,
+    };
+
     use super::*;
 
     #[tokio::test]
@@ -255,5 +318,87 @@ mod tests {
             });
             assert_eq!(asked.answers.len(), expected, "{shown:?}");
         }
+    }
+
+    /// A peer that answers when `open` says so.
+    async fn peer(open: watch::Receiver<bool>) -> Peer {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut open = open.clone();
+                tokio::spawn(async move {
+                    let mut asked = [0; 4096];
+                    let _read = stream.read(&mut asked).await.unwrap();
+                    open.wait_for(|open| *open).await.unwrap();
+                    let answer =
+                        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+                    let _sent = stream.write_all(answer.as_bytes()).await;
+                });
+            }
+        });
+        Peer {
+            url: url.parse().unwrap(),
+            key: Key::None,
+        }
+    }
+
+    /// Which peers answer.
+    async fn answering(peers: &Peers) -> Vec<usize> {
+        let mut asked = peers.ask(&Question {
+            target: "/".into(),
+            body: "{}".into(),
+            key: None,
+            shown: Shown::Any,
+        });
+        let mut all = Vec::new();
+        while let Some(answered) = asked.next().await {
+            all.extend(answered.answer.map(|_| answered.peer));
+        }
+        all.sort_unstable();
+        all
+    }
+
+    #[tokio::test]
+    async fn late_peer_is_asked_and_not_waited_for_until_it_answers_again() {
+        let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let (open, opened) = watch::channel(false);
+        let (_always, prompt) = watch::channel(true);
+        let list = vec![peer(opened).await, peer(prompt).await];
+        let patience = Duration::from_millis(600);
+        let peers = Peers::new(list.clone(), patience, None).unwrap();
+        assert_eq!(answering(&peers).await, [1]);
+        let late = &peers.list[0].1;
+        assert!(late.is_late());
+        for _ in 0..3 {
+            let soon = tokio::time::timeout(patience / 2, answering(&peers));
+            assert_eq!(soon.await, Ok(vec![1]));
+        }
+        // The one request that went on tells that the peer is back.
+        open.send(true).unwrap();
+        let back = async {
+            while late.is_late() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(patience, back).await.unwrap();
+        assert_eq!(answering(&peers).await, [0, 1]);
+        assert!(late.probe().is_some(), "the probe is over");
+    }
+
+    #[tokio::test]
+    async fn where_members_are_named_late_peers_are_waited_for() {
+        let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let (_open, opened) = watch::channel(true);
+        let multisig = Multisig {
+            members: Vec::new(),
+            threshold: 2,
+        };
+        let list = vec![peer(opened).await];
+        let peers = Peers::new(list, Duration::from_secs(5), Some(multisig)).unwrap();
+        peers.list[0].1.set(true);
+        assert_eq!(answering(&peers).await, [0]);
+        assert!(!peers.list[0].1.is_late());
     }
 }
