@@ -21,7 +21,7 @@ use rustix::{fs::Mode, process::umask};
 
 use crate::{
     admin::{self, Answer, Question},
-    config::{self, Config},
+    config::{self, Config, Names},
     run,
     store::{OpenError, ReplaceError, StoreError, pair::Directories},
 };
@@ -159,7 +159,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 /// The address that the configured key signs with.
 fn signer(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<String> {
     let (config, mut mistakes) = Config::draft(variables);
-    let signer = runtime()?.block_on(run::signer(&config, &mut mistakes));
+    let signer = runtime()?.block_on(run::signer(&config.signing, Names::ORACLE, &mut mistakes));
     Ok(format!("{:#x}", mistakes.or(signer)?.address()))
 }
 

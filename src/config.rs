@@ -23,7 +23,7 @@ pub use self::{
     integrator::{Integrator, RequestsV2, SolverOracle},
     listen::{Listen, Rate, TrustedProxies},
     mistake::{Mistake, Mistakes},
-    signing::{AwsKms, GcpKms, Signing},
+    signing::{AwsKms, GcpKms, Names, Signing},
     variables::Variables,
 };
 
@@ -71,7 +71,11 @@ pub struct Raw {
     log_format: Option<String>,
     integrator_http_port: Option<String>,
     market_file: Option<String>,
+    solver_signing_module: Option<String>,
     solver_private_key: Option<SecretString>,
+    solver_gcp_kms_key_version: Option<String>,
+    solver_aws_kms_key_id: Option<String>,
+    solver_aws_kms_key_region: Option<String>,
     solver_ed25519_key: Option<SecretString>,
     solver_previous_keys: Option<SecretString>,
     solver_chain: Option<String>,
@@ -83,25 +87,6 @@ pub struct Raw {
     requests_v2_deprecated_at: Option<String>,
     requests_v2_throttled_from: Option<String>,
     requests_v2_sunset_at: Option<String>,
-}
-
-impl Raw {
-    /// Takes what says where the key is.
-    fn signing(&mut self) -> signing::Texts {
-        signing::Texts {
-            module: self.signing_module.take(),
-            key: self.ecdsa_private_key.take(),
-            gcp: [
-                self.gcp_kms_key_version.take(),
-                self.gcp_kms_endpoint.take(),
-            ],
-            aws: [
-                self.aws_kms_signer_key_id.take(),
-                self.aws_kms_signer_key_region.take(),
-            ],
-            aws_endpoint: self.aws_kms_endpoint.take(),
-        }
-    }
 }
 
 /// A configuration that can be started.
@@ -246,6 +231,7 @@ impl Config {
         let environment = read.required("ENVIRONMENT", raw.environment.take());
         let environment = environment.unwrap_or_default();
         let signing = read.signing(raw.signing(), is_production(&environment), &variables);
+        let of_integrator = raw.integrator(is_production(&environment));
         let keyless_limit = read.keyless_limit(
             raw.unauthenticated_rate_limit_max,
             raw.unauthenticated_rate_limit_window_ms,
@@ -253,26 +239,9 @@ impl Config {
         let nonces = raw.withdrawal_nonces;
         let allowed = [raw.force_api_keys, raw.short_claim_tolerance_bps, nonces];
         let (api_keys, peers, claims) = read.callers(raw.api_keys, raw.peers, allowed);
-        let integrator = read.integrator(integrator::Texts {
-            http_port: raw.integrator_http_port,
-            market_file: raw.market_file,
-            solver_key: raw.solver_private_key,
-            ed25519_key: raw.solver_ed25519_key,
-            previous_keys: raw.solver_previous_keys,
-            solver_chain: raw.solver_chain,
-            oracle_url: raw.solver_oracle_url,
-            oracle_key: raw.solver_oracle_key,
-            gap_limit: raw.solver_gap_limit_usd,
-            webhook_allow_private: raw.webhook_allow_private,
-            quote_validity: raw.quote_validity,
-            production: is_production(&environment),
-            requests_v2: [
-                raw.requests_v2_deprecated_at,
-                raw.requests_v2_throttled_from,
-                raw.requests_v2_sunset_at,
-            ],
-        });
+        let integrator = read.integrator(of_integrator, &variables);
         Self {
+            unused: unused(&variables, &signing, integrator.as_ref()),
             integrator,
             listen,
             data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),
@@ -291,7 +260,6 @@ impl Config {
             image_tag: raw.image_tag,
             service: raw.service,
             log_format: read.parse("LOG_FORMAT", raw.log_format, LogFormat::Auto),
-            unused: unused(&variables, &signing),
             variables: Variables::new(variables),
             signing,
             environment,
@@ -333,11 +301,17 @@ fn texts<T: Default + serde::de::DeserializeOwned>(
     })
 }
 
-fn unused(variables: &BTreeMap<String, String>, signing: &Signing) -> Vec<&'static str> {
+fn unused(
+    variables: &BTreeMap<String, String>,
+    signing: &Signing,
+    integrator: Option<&Integrator>,
+) -> Vec<&'static str> {
     let set = |name: &&str| variables.contains_key(*name);
+    let solver = integrator.and_then(|it| it.solver_signing.unused(Names::SOLVER));
     UNUSED
         .into_iter()
-        .chain(signing.unused())
+        .chain(signing.unused(Names::ORACLE))
+        .chain(solver)
         .filter(set)
         .collect()
 }

@@ -16,7 +16,7 @@ use crate::{
         self, Answer, AskError, Question,
         integrators::{IntegratorAdmin, Listed, Order, Outcome, Proof},
     },
-    config::{Config, Mistakes},
+    config::{Config, Mistakes, Names},
     integrator::{Scope, Tier, change::usual_scopes},
     run::{self, clock::unix_millis},
     store::{Making, Store, integrators::Integrators as Rows, pair::Pair},
@@ -200,7 +200,7 @@ async fn carried_out(
     store: Arc<dyn Store>,
     order: Order,
 ) -> anyhow::Result<Outcome> {
-    let signer = run::signer(config, &mut Mistakes::default()).await;
+    let signer = run::signer(&config.signing, Names::ORACLE, &mut Mistakes::default()).await;
     let integrator_admin = IntegratorAdmin {
         integrators: Rows::open(store).await?,
         service: signer.map(|signer| run::service(config, signer.address())),

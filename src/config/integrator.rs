@@ -1,10 +1,14 @@
 //! The variables of the integrator API and its solver.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::read::Reader;
+use super::{
+    Raw,
+    read::Reader,
+    signing::{self, Signing},
+};
 
 /// The integrator API and the solver behind it.
 #[derive(Clone, Debug)]
@@ -15,11 +19,11 @@ pub struct Integrator {
     pub production: bool,
     /// Seconds for which a quote's price holds.
     pub quote_validity: u64,
-    /// 0x and 64 hex digits: the secp256k1 key that orders are signed and filled with.
-    pub solver_key: SecretString,
+    /// The secp256k1 key that orders are signed and filled with.
+    pub solver_signing: Signing,
     /// The key of its accounts on networks whose accounts have ed25519 keys.
     pub ed25519_key: Option<SecretString>,
-    /// As [`Self::solver_key`], or `ed25519:` and such a key: keys that it had before.
+    /// 0x and 64 hex digits, or `ed25519:` and such a key: keys that it had before.
     pub previous_keys: Vec<SecretString>,
     /// The network on whose account the solver is paid; `None`: the market's first.
     pub solver_chain: Option<String>,
@@ -81,7 +85,7 @@ const GAP_LIMIT: u64 = 1_000;
 pub(super) struct Texts {
     pub http_port: Option<String>,
     pub market_file: Option<String>,
-    pub solver_key: Option<SecretString>,
+    pub solver_signing: signing::Texts,
     pub ed25519_key: Option<SecretString>,
     pub previous_keys: Option<SecretString>,
     pub solver_chain: Option<String>,
@@ -95,13 +99,43 @@ pub(super) struct Texts {
     pub requests_v2: [Option<String>; 3],
 }
 
+impl Raw {
+    /// Takes what is about the integrator API.
+    pub(super) fn integrator(&mut self, production: bool) -> Texts {
+        Texts {
+            http_port: self.integrator_http_port.take(),
+            market_file: self.market_file.take(),
+            solver_signing: self.solver_signing(),
+            ed25519_key: self.solver_ed25519_key.take(),
+            previous_keys: self.solver_previous_keys.take(),
+            solver_chain: self.solver_chain.take(),
+            oracle_url: self.solver_oracle_url.take(),
+            oracle_key: self.solver_oracle_key.take(),
+            gap_limit: self.solver_gap_limit_usd.take(),
+            webhook_allow_private: self.webhook_allow_private.take(),
+            quote_validity: self.quote_validity.take(),
+            production,
+            requests_v2: [
+                self.requests_v2_deprecated_at.take(),
+                self.requests_v2_throttled_from.take(),
+                self.requests_v2_sunset_at.take(),
+            ],
+        }
+    }
+}
+
 impl Reader<'_> {
     /// The integrator API is on when `INTEGRATOR_HTTP_PORT` is set; it then needs a market and a solver.
-    pub fn integrator(&mut self, texts: Texts) -> Option<Integrator> {
+    /// `variables` are those of the environment.
+    pub fn integrator(
+        &mut self,
+        texts: Texts,
+        variables: &BTreeMap<String, String>,
+    ) -> Option<Integrator> {
         let port = texts.http_port?;
         let http_port = self.parse("INTEGRATOR_HTTP_PORT", Some(port), 3001);
         let market_file = self.needed("MARKET_FILE", texts.market_file);
-        let solver_key = self.needed("SOLVER_PRIVATE_KEY", texts.solver_key);
+        let solver_signing = self.signing(texts.solver_signing, texts.production, variables);
         let oracle = texts.oracle_url.and_then(|url| {
             let url = self.oracle_url(&url)?;
             Some(SolverOracle {
@@ -125,7 +159,7 @@ impl Reader<'_> {
             production: texts.production,
             quote_validity,
             market_file: market_file?.into(),
-            solver_key: solver_key?,
+            solver_signing,
             ed25519_key: texts.ed25519_key,
             previous_keys: split(texts.previous_keys.as_ref()),
             solver_chain: texts.solver_chain,

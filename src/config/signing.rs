@@ -1,13 +1,57 @@
-//! Where the oracle's key is.
+//! Where a key is: the oracle's, and the solver's.
 
 use std::{collections::BTreeMap, fmt};
 
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
-use super::read::Reader;
+use super::{Raw, read::Reader};
 
-/// `SIGNING_MODULE` and what it needs.
+/// The variables that say where a key is. The services' endpoints are the same for all keys.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Names {
+    pub module: &'static str,
+    pub raw: &'static str,
+    pub gcp_version: &'static str,
+    pub aws_key: &'static str,
+    pub aws_region: &'static str,
+}
+
+impl Names {
+    /// The key that statements are signed with.
+    pub const ORACLE: &Self = &Self {
+        module: "SIGNING_MODULE",
+        raw: "ECDSA_PRIVATE_KEY",
+        gcp_version: "GCP_KMS_KEY_VERSION",
+        aws_key: "AWS_KMS_SIGNER_KEY_ID",
+        aws_region: "AWS_KMS_SIGNER_KEY_REGION",
+    };
+    /// The secp256k1 key that the solver promises and pays with.
+    pub const SOLVER: &Self = &Self {
+        module: "SOLVER_SIGNING_MODULE",
+        raw: "SOLVER_PRIVATE_KEY",
+        gcp_version: "SOLVER_GCP_KMS_KEY_VERSION",
+        aws_key: "SOLVER_AWS_KMS_KEY_ID",
+        aws_region: "SOLVER_AWS_KMS_KEY_REGION",
+    };
+    pub const GCP_ENDPOINT: &'static str = "GCP_KMS_ENDPOINT";
+    pub const AWS_ENDPOINT: &'static str = "AWS_KMS_ENDPOINT";
+
+    /// Every variable of this key.
+    pub fn all(&self) -> [&'static str; 7] {
+        [
+            self.module,
+            self.raw,
+            self.gcp_version,
+            self.aws_key,
+            self.aws_region,
+            Self::GCP_ENDPOINT,
+            Self::AWS_ENDPOINT,
+        ]
+    }
+}
+
+/// The signing module of a key, and what it needs.
 #[derive(Clone, Debug)]
 pub enum Signing {
     RawPrivateKey(SecretString),
@@ -66,21 +110,60 @@ impl fmt::Debug for Credentials {
 
 /// The variables, as text.
 pub(super) struct Texts {
+    pub names: &'static Names,
     pub module: Option<String>,
     pub key: Option<SecretString>,
-    /// `GCP_KMS_KEY_VERSION` and `GCP_KMS_ENDPOINT`.
+    /// The key's version and the endpoint.
     pub gcp: [Option<String>; 2],
-    /// `AWS_KMS_SIGNER_KEY_ID` and `AWS_KMS_SIGNER_KEY_REGION`.
+    /// The key's id and its region.
     pub aws: [Option<String>; 2],
     pub aws_endpoint: Option<String>,
 }
 
 impl Signing {
     /// Variables of other modules that hold secrets: a daemon that does not need a secret should not have it.
-    pub(super) fn unused(&self) -> Option<&'static str> {
+    pub(super) fn unused(&self, names: &Names) -> Option<&'static str> {
         match self {
             Self::RawPrivateKey(_) => None,
-            Self::GcpKms(_) | Self::AwsKms(_) => Some("ECDSA_PRIVATE_KEY"),
+            Self::GcpKms(_) | Self::AwsKms(_) => Some(names.raw),
+        }
+    }
+}
+
+impl Raw {
+    /// Takes what says where the oracle's key is.
+    pub(super) fn signing(&mut self) -> Texts {
+        Texts {
+            names: Names::ORACLE,
+            module: self.signing_module.take(),
+            key: self.ecdsa_private_key.take(),
+            gcp: [
+                self.gcp_kms_key_version.take(),
+                self.gcp_kms_endpoint.clone(),
+            ],
+            aws: [
+                self.aws_kms_signer_key_id.take(),
+                self.aws_kms_signer_key_region.take(),
+            ],
+            aws_endpoint: self.aws_kms_endpoint.clone(),
+        }
+    }
+
+    /// Takes what says where the solver's key is.
+    pub(super) fn solver_signing(&mut self) -> Texts {
+        Texts {
+            names: Names::SOLVER,
+            module: self.solver_signing_module.take(),
+            key: self.solver_private_key.take(),
+            gcp: [
+                self.solver_gcp_kms_key_version.take(),
+                self.gcp_kms_endpoint.take(),
+            ],
+            aws: [
+                self.solver_aws_kms_key_id.take(),
+                self.solver_aws_kms_key_region.take(),
+            ],
+            aws_endpoint: self.aws_kms_endpoint.take(),
         }
     }
 }
@@ -105,16 +188,17 @@ impl Reader<'_> {
         variables: &BTreeMap<String, String>,
     ) -> Option<Signing> {
         let trimmed = |text: Option<String>| text.map(|text| text.trim().to_owned());
+        let names = texts.names;
         match texts.module.as_deref().map_or("raw-private-key", str::trim) {
             "raw-private-key" => {
-                let key = self.required("ECDSA_PRIVATE_KEY", texts.key)?;
+                let key = self.required(names.raw, texts.key)?;
                 Some(Signing::RawPrivateKey(key.expose_secret().trim().into()))
             }
             "gcp-kms" => {
                 let [version, endpoint] = texts.gcp.map(trimmed);
-                let version = self.required("GCP_KMS_KEY_VERSION", version);
-                let version = version.filter(|version| self.is_version(version));
-                let endpoint = self.endpoint("GCP_KMS_ENDPOINT", endpoint, production);
+                let version = self.required(names.gcp_version, version);
+                let version = version.filter(|version| self.is_version(names, version));
+                let endpoint = self.endpoint(Names::GCP_ENDPOINT, endpoint, production);
                 Some(Signing::GcpKms(GcpKms {
                     version: version?,
                     endpoint: endpoint?,
@@ -122,11 +206,11 @@ impl Reader<'_> {
             }
             "aws-kms" => {
                 let [key, region] = texts.aws.map(trimmed);
-                let key = self.required("AWS_KMS_SIGNER_KEY_ID", key);
-                let region = self.required("AWS_KMS_SIGNER_KEY_REGION", region);
-                let region = region.filter(|region| self.is_region(region));
+                let key = self.required(names.aws_key, key);
+                let region = self.required(names.aws_region, region);
+                let region = region.filter(|region| self.is_region(names, region));
                 let endpoint = trimmed(texts.aws_endpoint);
-                let endpoint = self.endpoint("AWS_KMS_ENDPOINT", endpoint, production);
+                let endpoint = self.endpoint(Names::AWS_ENDPOINT, endpoint, production);
                 Some(Signing::AwsKms(AwsKms {
                     key: key?,
                     region: region?,
@@ -136,13 +220,13 @@ impl Reader<'_> {
             }
             other => {
                 let what = format!("{other}: expected raw-private-key, gcp-kms or aws-kms");
-                self.mistake("SIGNING_MODULE", &what);
+                self.mistake(names.module, &what);
                 None
             }
         }
     }
 
-    fn is_version(&mut self, name: &str) -> bool {
+    fn is_version(&mut self, names: &Names, name: &str) -> bool {
         let kinds = "projects locations keyRings cryptoKeys cryptoKeyVersions";
         let parts: Vec<_> = name.split('/').collect();
         let named = |part: &str| {
@@ -155,17 +239,17 @@ impl Reader<'_> {
         if !is {
             let what =
                 "expected projects/…/locations/…/keyRings/…/cryptoKeys/…/cryptoKeyVersions/…";
-            self.mistake("GCP_KMS_KEY_VERSION", what);
+            self.mistake(names.gcp_version, what);
         }
         is
     }
 
-    fn is_region(&mut self, name: &str) -> bool {
+    fn is_region(&mut self, names: &Names, name: &str) -> bool {
         let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let is = name.chars().all(letter);
         if !is {
             let what = "expected a region such as eu-west-1";
-            self.mistake("AWS_KMS_SIGNER_KEY_REGION", what);
+            self.mistake(names.aws_region, what);
         }
         is
     }

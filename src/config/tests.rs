@@ -651,3 +651,48 @@ fn a_key_service_is_asked_over_tls_where_others_rely_on_it() {
         assert!(!allowed("test", wrong), "{wrong}");
     }
 }
+
+#[test]
+fn a_solvers_key_may_be_in_a_key_service_of_its_own() {
+    let with = |more: &[(&str, &str)]| {
+        let base = [
+            ("INTEGRATOR_HTTP_PORT", "1"),
+            ("MARKET_FILE", "market.json"),
+        ];
+        read(&[&base, more].concat())
+    };
+    let gcp = ("SOLVER_SIGNING_MODULE", "gcp-kms");
+    let aws = ("SOLVER_SIGNING_MODULE", "aws-kms");
+    let version = ("SOLVER_GCP_KMS_KEY_VERSION", VERSION);
+    let config = with(&[gcp, version, ("SOLVER_PRIVATE_KEY", KEY)]).unwrap();
+    assert_eq!(config.unused, ["SOLVER_PRIVATE_KEY"]);
+    assert!(matches!(config.signing, Signing::RawPrivateKey(_)));
+    let solver = config.integrator.unwrap().solver_signing;
+    assert!(matches!(solver, Signing::GcpKms(key) if key.version == VERSION));
+    let named = [
+        ("SOLVER_AWS_KMS_KEY_ID", "alias/solver"),
+        ("SOLVER_AWS_KMS_KEY_REGION", "eu-west-1"),
+    ];
+    let config = with(&[&[aws][..], &named].concat()).unwrap();
+    let solver = config.integrator.unwrap().solver_signing;
+    assert!(matches!(solver, Signing::AwsKms(key) if key.key == "alias/solver"));
+    for (set, variable) in [
+        (vec![], "SOLVER_PRIVATE_KEY"),
+        (
+            vec![("SOLVER_SIGNING_MODULE", "crystal-ball")],
+            "SOLVER_SIGNING_MODULE",
+        ),
+        (vec![gcp], "SOLVER_GCP_KMS_KEY_VERSION"),
+        // The oracle's key is not the solver's.
+        (
+            vec![gcp, ("GCP_KMS_KEY_VERSION", VERSION)],
+            "SOLVER_GCP_KMS_KEY_VERSION",
+        ),
+        (vec![aws, named[1]], "SOLVER_AWS_KMS_KEY_ID"),
+        (vec![aws, named[0]], "SOLVER_AWS_KMS_KEY_REGION"),
+    ] {
+        let mistakes = with(&set).unwrap_err();
+        let all: Vec<_> = mistakes.0.iter().map(|one| &one.variable[..]).collect();
+        assert_eq!(all, [variable], "{mistakes}");
+    }
+}

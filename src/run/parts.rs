@@ -11,11 +11,11 @@ use crate::{
     api::intents::{access, retirement::Retirement},
     attest::finality,
     chains::Chains,
-    config::{ApiKey, Config, Integrator, Mistakes, SolverOracle},
+    config::{ApiKey, Config, Integrator, Mistakes, Names, SolverOracle},
     http::Keys,
     hub::Settings,
     market::Market,
-    sign::{self, FormerKey, KeyRing, Signer, ed25519::Ed25519Key, raw::RawKey},
+    sign::{self, FormerKey, KeyRing, Signer, ed25519::Ed25519Key},
     solver::{chain::TradingChainError, judge::Patience},
     webhook::guard::Reach,
 };
@@ -64,7 +64,7 @@ impl Trading {
 impl Parts {
     /// Reads the parts; an error with all mistakes, `mistakes` first. A key service is asked for its public key.
     pub async fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
-        let signer = signer(config, &mut mistakes).await;
+        let signer = signer(&config.signing, Names::ORACLE, &mut mistakes).await;
         let rates = config.listen.rates.iter();
         for rate in rates.filter(|rate| !access::is_limit(&rate.name)) {
             let what = format!("{}: no limit has this name", rate.name);
@@ -73,8 +73,9 @@ impl Parts {
         let mut chains = Chains::gather(config, &mut mistakes);
         let (mut settings, mut trading) = (None, None);
         if let Some(chains) = &mut chains {
-            let integrator = config.integrator.as_ref();
-            trading = integrator.and_then(|wanted| self::trading(wanted, chains, &mut mistakes));
+            if let Some(wanted) = &config.integrator {
+                trading = self::trading(wanted, chains, &mut mistakes).await;
+            }
             for network in trading.iter().flat_map(|trading| trading.market.networks()) {
                 for router in network.fill_routers() {
                     chains.accept_router(&network.name, router);
@@ -126,33 +127,16 @@ pub fn keys(list: &[ApiKey]) -> Keys {
     Keys::new(pairs.map(|key| (key.key.expose_secret(), key.label.as_str())))
 }
 
-const ELSEWHERE: &str =
-    "the solver's key cannot be in a key service: expected 0x and 64 hex digits";
-
-/// Whether a text names a key in a key service.
-fn in_key_service(text: &str) -> bool {
-    let names = ["gcp-kms", "aws-kms", "projects/", "arn:", "alias/"];
-    names.iter().any(|name| text.trim().starts_with(name))
-}
-
 /// The solver's keys; a bad one is a mistake that does not repeat it.
-fn solver_keys(wanted: &Integrator, mistakes: &mut Mistakes) -> Option<KeyRing> {
-    let [variable, of_ed25519] = [Scheme::Secp256k1, Scheme::Ed25519].map(sign::variable);
-    let text = wanted.solver_key.expose_secret();
-    let secp256k1 = match in_key_service(text) {
-        true => Err(ELSEWHERE.to_owned()),
-        false => RawKey::parse(text).map_err(|error| error.to_string()),
-    };
-    let secp256k1 = secp256k1
-        .map_err(|error| mistakes.add(variable, error))
-        .ok();
+async fn solver_keys(wanted: &Integrator, mistakes: &mut Mistakes) -> Option<KeyRing> {
+    let secp256k1 = signer(&wanted.solver_signing, Names::SOLVER, mistakes).await;
     let parsed = |text: &SecretString| Ed25519Key::parse(text.expose_secret().trim());
     let ed25519 = wanted.ed25519_key.as_ref().map(parsed).transpose();
     let ed25519 = ed25519
-        .map_err(|error| mistakes.add(of_ed25519, error.to_string()))
+        .map_err(|error| mistakes.add(sign::variable(Scheme::Ed25519), error.to_string()))
         .ok();
     Some(KeyRing {
-        secp256k1: Arc::new(secp256k1?),
+        secp256k1: secp256k1?,
         ed25519: ed25519?.map(|key| Arc::new(key) as _),
     })
 }
@@ -234,8 +218,8 @@ fn unfit_for_promises(loaded: bool, family: Option<&Family>) -> Option<&'static 
 }
 
 /// The market, the solver's keys and where it is paid.
-fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
-    let keys = solver_keys(wanted, mistakes);
+async fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
+    let keys = solver_keys(wanted, mistakes).await;
     let former = former_keys(wanted, mistakes);
     let path = &wanted.market_file;
     let text = std::fs::read_to_string(path)
@@ -352,14 +336,14 @@ mod tests {
         assert_eq!(mistakes.0[0].variable, "SOLVER_CHAIN");
     }
 
-    #[test]
-    fn keys_that_are_none_are_mistakes_which_do_not_repeat_them() {
+    #[tokio::test]
+    async fn keys_that_are_none_are_mistakes_which_do_not_repeat_them() {
         let wrong = integrator(&[
             ("SOLVER_ED25519_KEY", "0xs3cret"),
             ("SOLVER_PREVIOUS_KEYS", "s3cret,ed25519:s3cret"),
         ]);
         let mut mistakes = Mistakes::default();
-        assert!(solver_keys(&wrong, &mut mistakes).is_none());
+        assert!(solver_keys(&wrong, &mut mistakes).await.is_none());
         assert_eq!(former_keys(&wrong, &mut mistakes).len(), 0);
         let named = mistakes.0.iter().map(|mistake| &mistake.variable[..]);
         let [ed25519, former] = ["SOLVER_ED25519_KEY", "SOLVER_PREVIOUS_KEYS"];
@@ -367,38 +351,22 @@ mod tests {
         assert!(!mistakes.to_string().contains("s3cret"), "{mistakes}");
     }
 
-    #[test]
-    fn a_solvers_key_in_a_key_service_is_told_that_it_cannot_be_there() {
-        for name in [
-            "gcp-kms",
-            "aws-kms:alias/solver",
-            "projects/p",
-            "arn:aws:kms:x",
-        ] {
-            let mut mistakes = Mistakes::default();
-            let wanted = integrator(&[("SOLVER_PRIVATE_KEY", name)]);
-            assert!(solver_keys(&wanted, &mut mistakes).is_none());
-            assert_eq!(mistakes.0.len(), 1);
-            assert!(mistakes.to_string().contains("cannot be in a key service"));
-        }
-    }
-
-    #[test]
-    fn a_network_whose_accounts_have_no_key_of_ours_is_a_mistake() {
+    #[tokio::test]
+    async fn a_network_whose_accounts_have_no_key_of_ours_is_a_mistake() {
         let (ordinary, own) = (vm::SETTLEMENT, ed25519_family());
         let families = |name: &str| Some(if name == "own" { own } else { ordinary });
         let market = market_of(&["base", "own"], families);
-        let mistakes = |set: &[(&str, &str)]| {
+        let mistakes = async |set: &[(&str, &str)]| {
             let mut mistakes = Mistakes::default();
-            let keys = solver_keys(&integrator(set), &mut mistakes).unwrap();
+            let keys = solver_keys(&integrator(set), &mut mistakes).await.unwrap();
             keyless_networks(&market, &keys, families, &mut mistakes);
             let texts = mistakes.0.iter();
             let texts = texts.map(|one| format!("{}: {}", one.variable, one.what));
             texts.collect::<Vec<_>>()
         };
         let missing = "SOLVER_ED25519_KEY: must be set: own has accounts with such keys";
-        assert_eq!(mistakes(&[]), [missing]);
-        assert_eq!(mistakes(&[("SOLVER_ED25519_KEY", SEED)]), [""; 0]);
+        assert_eq!(mistakes(&[]).await, [missing]);
+        assert_eq!(mistakes(&[("SOLVER_ED25519_KEY", SEED)]).await, [""; 0]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The oracle's key, where the configuration says it is.
+//! A key, where the configuration says it is.
 
 use std::sync::Arc;
 
 use secrecy::ExposeSecret;
 
 use crate::{
-    config::{self, Config, Mistakes, Signing},
+    config::{self, Mistakes, Names, Signing},
     sign::{
         Signer,
         aws_kms::{AwsKms, Located},
@@ -15,29 +15,24 @@ use crate::{
     },
 };
 
-/// The configured signer; a bad key is a mistake that does not repeat it. A key service is asked for the public key.
-pub async fn signer(config: &Config, mistakes: &mut Mistakes) -> Option<Arc<dyn Signer>> {
-    let variables = [
-        "SIGNING_MODULE",
-        "ECDSA_PRIVATE_KEY",
-        "GCP_KMS_KEY_VERSION",
-        "GCP_KMS_ENDPOINT",
-        "AWS_KMS_SIGNER_KEY_ID",
-        "AWS_KMS_SIGNER_KEY_REGION",
-        "AWS_KMS_ENDPOINT",
-    ];
-    if variables.iter().any(|name| mistakes.concern(name)) {
+/// The signer of a key; a bad key is a mistake that does not repeat it. A key service is asked for the public key.
+pub async fn signer(
+    signing: &Signing,
+    names: &Names,
+    mistakes: &mut Mistakes,
+) -> Option<Arc<dyn Signer>> {
+    if names.all().iter().any(|name| mistakes.concern(name)) {
         return None;
     }
     let patience = Patience::default();
-    let (variable, opened) = match &config.signing {
+    let (variable, opened) = match signing {
         Signing::RawPrivateKey(key) => {
             let key = RawKey::parse(key.expose_secret());
             let key = key.map(|key| Arc::new(key) as Arc<dyn Signer>);
-            ("ECDSA_PRIVATE_KEY", key.map_err(|error| error.to_string()))
+            (names.raw, key.map_err(|error| error.to_string()))
         }
-        Signing::GcpKms(key) => ("GCP_KMS_KEY_VERSION", in_gcp(key, patience).await),
-        Signing::AwsKms(key) => ("AWS_KMS_SIGNER_KEY_ID", in_aws(key, patience).await),
+        Signing::GcpKms(key) => (names.gcp_version, in_gcp(key, patience).await),
+        Signing::AwsKms(key) => (names.aws_key, in_aws(key, patience).await),
     };
     opened.map_err(|error| mistakes.add(variable, error)).ok()
 }

@@ -20,7 +20,7 @@ use vm::protocol::{
     signature::Signature,
 };
 
-use self::vault::{Mood, Vault};
+pub use self::vault::{Mood, Vault};
 use crate::support::{
     chain::{DEPOSITS, Deal, native},
     daemon::{Answer, Daemon, KEY, Setup, daemon},
@@ -30,8 +30,8 @@ use crate::support::{
 };
 
 /// A fake and what serves it.
-struct Fake {
-    vault: Arc<Vault>,
+pub struct Fake {
+    pub vault: Arc<Vault>,
     variables: Vec<(&'static str, String)>,
     _server: Served,
 }
@@ -43,7 +43,7 @@ enum Served {
 }
 
 impl Fake {
-    async fn gcp(key: &str) -> Self {
+    pub async fn gcp(key: &str) -> Self {
         let vault = Arc::new(Vault::of(key));
         let server = gcp::serve(vault.clone(), ([127, 0, 0, 1], 0).into()).await;
         let variables = vec![
@@ -58,7 +58,7 @@ impl Fake {
         }
     }
 
-    async fn aws(key: &str) -> Self {
+    pub async fn aws(key: &str) -> Self {
         let vault = Arc::new(Vault::of(key));
         let server = aws::serve(vault.clone()).await;
         let variables = vec![
@@ -84,6 +84,22 @@ impl Fake {
     fn signing(&self, setup: Setup) -> Setup {
         let variables = self.variables.iter();
         variables.fold(setup, |setup, (name, value)| setup.with(name, value))
+    }
+
+    /// With the solver's key in this service.
+    pub fn solving(&self, setup: Setup) -> Setup {
+        let variables = self.variables.iter();
+        let setup = variables.fold(setup, |setup, (name, value)| {
+            let own = match *name {
+                "SIGNING_MODULE" => "SOLVER_SIGNING_MODULE",
+                "GCP_KMS_KEY_VERSION" => "SOLVER_GCP_KMS_KEY_VERSION",
+                "AWS_KMS_SIGNER_KEY_ID" => "SOLVER_AWS_KMS_KEY_ID",
+                "AWS_KMS_SIGNER_KEY_REGION" => "SOLVER_AWS_KMS_KEY_REGION",
+                shared => shared,
+            };
+            setup.with(own, value)
+        });
+        setup.with("SOLVER_PRIVATE_KEY", "")
     }
 
     fn signer(&self) -> String {

@@ -4,9 +4,12 @@
 
 use std::time::Duration;
 
-use crate::support::{
-    chain::{DEPOSITS, done, oracle},
-    daemon::{Daemon, Setup},
+use crate::{
+    kms::{Fake, Mood},
+    support::{
+        chain::{DEPOSITS, done, oracle},
+        daemon::{Daemon, Setup},
+    },
 };
 use alloy::{
     primitives::{Address, B256, Bytes, U256},
@@ -56,11 +59,18 @@ impl Fixture {
     }
 
     async fn started(change: impl FnOnce(Setup) -> Setup) -> Self {
+        Self::over(Self::world().await, change).await
+    }
+
+    async fn world() -> Devnet {
         let options = Options {
             finality_blocks: FINAL,
             ..Options::default()
         };
-        let world = Devnet::with(options).await.unwrap();
+        Devnet::with(options).await.unwrap()
+    }
+
+    async fn over(world: Devnet, change: impl FnOnce(Setup) -> Setup) -> Self {
         let mut files = world.files();
         files.chains[1]["additionalData"]["finalizationBlocks"] = json!(FILL_FINAL);
         // Without allowances every transaction of the solver's is a payment.
@@ -93,17 +103,12 @@ impl Fixture {
         told
     }
 
-    /// Quotes the `number`th order, and signs its deposit.
-    async fn quote(&self, number: u8) -> Deal {
-        self.quoted(number, json!({})).await
-    }
-
-    async fn quoted(&self, number: u8, more: Value) -> Deal {
-        let (origin, user) = (&self.world.origin.node, &self.world.user);
+    /// What a request for the `number`th order is answered with.
+    async fn answer(&self, number: u8, more: Value) -> (u16, Value) {
         let to = Address::repeat_byte(number);
         let mut body = json!({
-            "user": user.address(), "recipient": to, "refundTo": to,
-            "originChainId": origin.chain_id,
+            "user": self.world.user.address(), "recipient": to, "refundTo": to,
+            "originChainId": self.world.origin.node.chain_id,
             "destinationChainId": self.world.destination.node.chain_id,
             "originCurrency": Address::ZERO, "destinationCurrency": Address::ZERO,
             "amount": AMOUNT.to_string(), "tradeType": "EXACT_INPUT",
@@ -111,8 +116,18 @@ impl Fixture {
         let fields = body.as_object_mut().unwrap();
         fields.extend(more.as_object().unwrap().clone());
         let url = format!("{}/quote/v2", self.daemon.integrator_url());
-        let quote = self.client.post(url).json(&body).send().await.unwrap();
-        let quote: Value = quote.json().await.unwrap();
+        let answer = self.client.post(url).json(&body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// Quotes the `number`th order, and signs its deposit.
+    async fn quote(&self, number: u8) -> Deal {
+        self.quoted(number, json!({})).await
+    }
+
+    async fn quoted(&self, number: u8, more: Value) -> Deal {
+        let (origin, user) = (&self.world.origin.node, &self.world.user);
+        let (_, quote) = self.answer(number, more).await;
         let step = &quote["steps"][0];
         let data = &step["items"][0]["data"];
         let text = |value: &Value| {
@@ -127,7 +142,7 @@ impl Fixture {
         let wire = origin.signed(user, payload.clone()).await.unwrap();
         Deal {
             request: text(&step["requestId"]),
-            to,
+            to: Address::repeat_byte(number),
             promised: text(&quote["details"]["currencyOut"]["amount"])
                 .parse()
                 .unwrap(),
@@ -651,4 +666,27 @@ async fn a_market_file_that_is_not_what_the_chain_says_stops_trading_there() {
     let node = &world.destination.node.provider;
     assert_eq!(node.get_transaction_count(solver).await.unwrap(), 0);
     daemon.stop().await;
+}
+
+/// What cannot be promised is not quoted, and nothing is paid meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_solver_whose_key_is_in_a_key_service_promises_and_pays() {
+    for is_gcp in [true, false] {
+        let world = Fixture::world().await;
+        let key = world.solver.key();
+        let fake = match is_gcp {
+            true => Fake::gcp(&key).await,
+            false => Fake::aws(&key).await,
+        };
+        let fixture = Fixture::over(world, |setup| fake.solving(setup)).await;
+        fixture.another(1).await;
+        // The order, and the fill.
+        assert!(fake.vault.signed() >= 2);
+        fake.vault.next(Mood::Denied, 1);
+        let (status, answer) = fixture.answer(2, json!({})).await;
+        let said = (status, answer["errorCode"].as_str());
+        assert_eq!(said, (503, Some("SERVICE_UNAVAILABLE")), "{answer}");
+        fixture.another(3).await;
+        fixture.daemon.stop().await;
+    }
 }
