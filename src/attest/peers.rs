@@ -13,7 +13,10 @@ use reqwest::{StatusCode, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
 use url::Url;
 use vm::{
     EvmAddress, http,
@@ -22,6 +25,9 @@ use vm::{
 
 use answer::{Corroborated, Seal, Tally};
 use late::Late;
+
+/// How long an answer waits for peers that are all late.
+const GRACE: Duration = Duration::from_millis(300);
 
 /// One entry of `PEERS`.
 #[derive(Clone, Debug)]
@@ -85,6 +91,8 @@ pub struct Asked {
     answers: JoinSet<Answered>,
     /// How many of them are waited for.
     awaited: usize,
+    /// Until when the others are, where there are no such.
+    until: Option<Instant>,
     multisig: Option<Arc<Multisig>>,
 }
 
@@ -197,13 +205,15 @@ impl Shown {
 
 impl Asked {
     /// The peers' signatures over `execution`, in the order of `PEERS`. Returns early when enough members have
-    /// answered. Where no members are named, a late peer has as much time as the others take.
+    /// answered. Where no members are named, a late peer has as much time as the others take, or [`GRACE`] where all are
+    /// late.
     pub async fn collect(
         mut self,
         execution: &Execution,
         seal: &Seal,
         own: EvmAddress,
     ) -> Vec<Corroborated> {
+        self.begin_waiting();
         let multisig = self.multisig.take();
         let members = multisig.as_deref();
         let mut tally = Tally::new(execution, seal, own, members.map(|m| m.members.as_slice()));
@@ -219,11 +229,22 @@ impl Asked {
         tally.signatures()
     }
 
+    /// From now on late peers have a little time, if there are no others.
+    fn begin_waiting(&mut self) {
+        if self.awaited == 0 {
+            self.until = Some(Instant::now() + GRACE);
+        }
+    }
+
     /// The next answer; `None` when all that are waited for are there, and nothing else is yet.
     async fn next(&mut self) -> Option<Answered> {
         loop {
-            let joined = match self.awaited {
-                0 => self.answers.try_join_next(),
+            let joined = match (self.awaited, self.until) {
+                (0, None) => self.answers.try_join_next(),
+                (0, Some(until)) => {
+                    let joined = timeout_at(until, self.answers.join_next());
+                    joined.await.ok().flatten()
+                }
                 _ => self.answers.join_next().await,
             };
             // A request that panicked is waited for no more.
@@ -231,7 +252,7 @@ impl Asked {
                 self.awaited = self.awaited.saturating_sub(1);
                 continue;
             };
-            self.awaited -= usize::from(answered.awaited);
+            self.awaited = self.awaited.saturating_sub(usize::from(answered.awaited));
             return Some(answered);
         }
     }
@@ -272,8 +293,14 @@ async fn answered(
     request: reqwest::RequestBuilder,
     timeout: Duration,
 ) -> Option<Vec<u8>> {
+    let asked = Instant::now();
     let answer = tokio::time::timeout(timeout, read(request)).await;
-    late.set(answer.is_err());
+    match &answer {
+        Ok(Ok(_)) => late.answered(),
+        // A refusal says nothing about the time that an attestation takes.
+        Ok(Err(_)) => {}
+        Err(_) => late.missed(asked),
+    }
     counted(&name, answer.unwrap_or(Err("no answer in time")))
 }
 
@@ -352,6 +379,7 @@ mod tests {
             key: None,
             shown: Shown::Any,
         });
+        asked.begin_waiting();
         let mut all = Vec::new();
         while let Some(answered) = asked.next().await {
             all.extend(answered.answer.map(|_| answered.peer));
@@ -375,6 +403,11 @@ mod tests {
             let soon = tokio::time::timeout(patience / 2, answering(&peers));
             assert_eq!(soon.await, Ok(vec![1]));
         }
+        // What was asked before the last answer says nothing about now.
+        let (other, before) = (Arc::new(Late::default()), Instant::now());
+        other.answered();
+        other.missed(before);
+        assert!(!other.is_late());
         // The one request that went on tells that the peer is back.
         open.send(true).unwrap();
         let back = async {
@@ -397,8 +430,23 @@ mod tests {
         };
         let list = vec![peer(opened).await];
         let peers = Peers::new(list, Duration::from_secs(5), Some(multisig)).unwrap();
-        peers.list[0].1.set(true);
+        peers.list[0].1.missed(Instant::now());
         assert_eq!(answering(&peers).await, [0]);
         assert!(!peers.list[0].1.is_late());
+    }
+
+    #[tokio::test]
+    async fn where_all_are_late_an_answer_waits_a_little() {
+        let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let (open, opened) = watch::channel(true);
+        let peers = Peers::new(vec![peer(opened).await], Duration::from_secs(5), None).unwrap();
+        let late = &peers.list[0].1;
+        late.missed(Instant::now());
+        assert_eq!(answering(&peers).await, [0]);
+        assert!(!late.is_late());
+        open.send(false).unwrap();
+        late.missed(Instant::now());
+        let soon = tokio::time::timeout(Duration::from_secs(2), answering(&peers));
+        assert_eq!(soon.await, Ok(vec![]));
     }
 }

@@ -191,6 +191,10 @@ impl Reader<'_> {
         let names = texts.names;
         match texts.module.as_deref().map_or("raw-private-key", str::trim) {
             "raw-private-key" => {
+                let (version, id) = (&texts.gcp[0], &texts.aws[0]);
+                if names == Names::SOLVER && (version.is_some() || id.is_some()) {
+                    self.mistake(names.module, "must say which key service has the key");
+                }
                 let key = self.required(names.raw, texts.key)?;
                 Some(Signing::RawPrivateKey(key.expose_secret().trim().into()))
             }
@@ -207,6 +211,7 @@ impl Reader<'_> {
             "aws-kms" => {
                 let [key, region] = texts.aws.map(trimmed);
                 let key = self.required(names.aws_key, key);
+                let key = key.filter(|key| self.is_fixed(names, key));
                 let region = self.required(names.aws_region, region);
                 let region = region.filter(|region| self.is_region(names, region));
                 let endpoint = trimmed(texts.aws_endpoint);
@@ -240,6 +245,16 @@ impl Reader<'_> {
             let what =
                 "expected projects/…/locations/…/keyRings/…/cryptoKeys/…/cryptoKeyVersions/…";
             self.mistake(names.gcp_version, what);
+        }
+        is
+    }
+
+    /// Whether a name always means one key. Orders name their solver by its address: with an alias that means another
+    /// key one day nobody would fill them, or give their deposits back.
+    fn is_fixed(&mut self, names: &Names, key: &str) -> bool {
+        let is = names != Names::SOLVER || !key.contains("alias/");
+        if !is {
+            self.mistake(names.aws_key, "expected a key's id or ARN, not an alias");
         }
         is
     }

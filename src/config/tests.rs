@@ -670,12 +670,12 @@ fn a_solvers_key_may_be_in_a_key_service_of_its_own() {
     let solver = config.integrator.unwrap().solver_signing;
     assert!(matches!(solver, Signing::GcpKms(key) if key.version == VERSION));
     let named = [
-        ("SOLVER_AWS_KMS_KEY_ID", "alias/solver"),
+        ("SOLVER_AWS_KMS_KEY_ID", "1234abcd"),
         ("SOLVER_AWS_KMS_KEY_REGION", "eu-west-1"),
     ];
     let config = with(&[&[aws][..], &named].concat()).unwrap();
     let solver = config.integrator.unwrap().solver_signing;
-    assert!(matches!(solver, Signing::AwsKms(key) if key.key == "alias/solver"));
+    assert!(matches!(solver, Signing::AwsKms(key) if key.key == "1234abcd"));
     for (set, variable) in [
         (vec![], "SOLVER_PRIVATE_KEY"),
         (
@@ -690,6 +690,16 @@ fn a_solvers_key_may_be_in_a_key_service_of_its_own() {
         ),
         (vec![aws, named[1]], "SOLVER_AWS_KMS_KEY_ID"),
         (vec![aws, named[0]], "SOLVER_AWS_KMS_KEY_REGION"),
+        // Another key one day.
+        (
+            vec![aws, ("SOLVER_AWS_KMS_KEY_ID", "alias/solver"), named[1]],
+            "SOLVER_AWS_KMS_KEY_ID",
+        ),
+        // The raw key is not used in silence.
+        (
+            vec![("SOLVER_PRIVATE_KEY", KEY), version],
+            "SOLVER_SIGNING_MODULE",
+        ),
     ] {
         let mistakes = with(&set).unwrap_err();
         let all: Vec<_> = mistakes.0.iter().map(|one| &one.variable[..]).collect();

@@ -124,10 +124,10 @@ impl Confirmer {
     }
 
     /// Networks that act on deposits in their first block, as soon as their first head is noted and final.
-    fn unnoted(&self) -> impl Iterator<Item = &String> {
-        let waiting = self.networks.iter().filter(|(name, network)| {
+    fn unnoted(&self, now: u64) -> impl Iterator<Item = &String> {
+        let waiting = self.networks.iter().filter(move |(name, network)| {
             let mut currencies = network.listed.iter().flat_map(|it| &it.currencies);
-            currencies.any(|it| it.one_block_up_to.is_some()) && !self.soon.has_begun(name)
+            currencies.any(|it| it.one_block_up_to.is_some()) && self.soon.lacks(name, now)
         });
         waiting.map(|(name, _)| name)
     }

@@ -46,8 +46,9 @@ pub async fn draft(
         amounts: &priced.amounts,
         order_id,
     };
-    let planned = steps::plan(context, &plan);
-    let (planned, signature) = futures::try_join!(planned, signature(context, &order_id))?;
+    let planned = steps::plan(context, &plan).await?;
+    // A signature may cost something: what cannot be carried out gets none.
+    let signature = signature(context, &order_id).await?;
     let own = steps::cost(&planned, &case.intent);
     let breakdown = Breakdown::of(priced, own);
     // The caller may shorten it, never lengthen.

@@ -38,6 +38,7 @@ mod worth;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use alloy::primitives::B256;
@@ -337,6 +338,11 @@ impl Solver {
         mut taken: account::Taken<'_>,
         next: Claim,
     ) -> Result<Paid, SolverError> {
+        // Deadlines were judged before the signature, which takes its time in a key service, as do those of others
+        // before it. Half of the margin is the payment's time to land.
+        if view.began.elapsed() > Duration::from_secs(self.patience.margin / 2) {
+            return Ok(Paid::Later);
+        }
         let mut batch = std::mem::take(&mut taken.batch);
         let (id, kept) = (taken.id.clone(), taken.attempt.clone());
         // The operator may have paused the solver since the decision.

@@ -13,7 +13,7 @@ mod routers;
 mod soon;
 mod waste;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use alloy::primitives::{B256, U256};
 
@@ -83,6 +83,28 @@ impl Rig {
         assert_eq!(paid.len(), 1, "{paid:?}");
         assert_eq!(paid[0].0, refundee(number));
         paid[0].1
+    }
+}
+
+/// Deadlines were judged before the signature was asked for.
+#[tokio::test(start_paused = true)]
+async fn what_a_slow_signature_delays_is_judged_again_and_not_sent() {
+    for forced in [false, true] {
+        let rig = Rig::new();
+        let solver = rig.solver().await;
+        let force = |request: &mut Request| {
+            request.referrer = forced.then(|| "debug-force-refund".into());
+        };
+        let request = rig.quote(1, force).await;
+        rig.deposit(&request, |_| ()).await;
+        let legs = async |seconds: u64| {
+            rig.slow.store(seconds, Ordering::Relaxed);
+            for _ in 0..4 {
+                solver.advance(&request.id, rig.now).await.unwrap();
+            }
+            rig.claim(&request).await.legs.len()
+        };
+        assert_eq!([legs(31).await, legs(5).await], [0, 1]);
     }
 }
 

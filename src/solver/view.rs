@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use alloy::primitives::B256;
+use tokio::time::Instant;
 
 use super::{
     Solver, SolverError, claim,
@@ -38,6 +39,8 @@ pub(super) struct View {
     pub(super) barred: HashSet<B256>,
     /// Unix milliseconds.
     pub(super) now: u64,
+    /// When that was.
+    pub(super) began: Instant,
 }
 
 impl Solver {
@@ -57,6 +60,7 @@ impl Solver {
             worths: HashMap::new(),
             barred: HashSet::new(),
             now,
+            began: Instant::now(),
         };
         view.worths = self.worths(&view).await;
         view.barred = self.barred(&view);

@@ -90,12 +90,13 @@ impl Fake {
     pub fn solving(&self, setup: Setup) -> Setup {
         let variables = self.variables.iter();
         let setup = variables.fold(setup, |setup, (name, value)| {
-            let own = match *name {
-                "SIGNING_MODULE" => "SOLVER_SIGNING_MODULE",
-                "GCP_KMS_KEY_VERSION" => "SOLVER_GCP_KMS_KEY_VERSION",
-                "AWS_KMS_SIGNER_KEY_ID" => "SOLVER_AWS_KMS_KEY_ID",
-                "AWS_KMS_SIGNER_KEY_REGION" => "SOLVER_AWS_KMS_KEY_REGION",
-                shared => shared,
+            let (own, value) = match *name {
+                "SIGNING_MODULE" => ("SOLVER_SIGNING_MODULE", value.as_str()),
+                "GCP_KMS_KEY_VERSION" => ("SOLVER_GCP_KMS_KEY_VERSION", value.as_str()),
+                // An alias may mean another key one day.
+                "AWS_KMS_SIGNER_KEY_ID" => ("SOLVER_AWS_KMS_KEY_ID", aws::ARN),
+                "AWS_KMS_SIGNER_KEY_REGION" => ("SOLVER_AWS_KMS_KEY_REGION", value.as_str()),
+                shared => (shared, value.as_str()),
             };
             setup.with(own, value)
         });

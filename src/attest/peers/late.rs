@@ -1,15 +1,24 @@
 //! Peers that did not answer in time lately.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// Whether a peer is late: its last answer did not come in time.
+use tokio::time::Instant;
+
+/// Whether a peer is late: a question was not answered in time, and none that was asked since then was.
 #[derive(Debug, Default)]
 pub struct Late {
-    is: AtomicBool,
+    times: Mutex<Times>,
     probed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    late: bool,
+    /// Of the last answer in time.
+    answered: Option<Instant>,
 }
 
 /// The one request to a late peer that is not given up with the rest: it tells when the peer answers again.
@@ -17,18 +26,31 @@ pub struct Probe(Arc<Late>);
 
 impl Late {
     pub fn is_late(&self) -> bool {
-        self.is.load(Relaxed)
+        self.times().late
     }
 
-    /// The peer's answer came in time, or did not.
-    pub fn set(&self, late: bool) {
-        self.is.store(late, Relaxed);
+    /// The peer answered in time.
+    pub fn answered(&self) {
+        *self.times() = Times {
+            late: false,
+            answered: Some(Instant::now()),
+        };
+    }
+
+    /// The peer did not answer in time what it was asked at `asked`.
+    pub fn missed(&self, asked: Instant) {
+        let mut times = self.times();
+        times.late |= times.answered.is_none_or(|answered| asked > answered);
     }
 
     /// `None` while another request is the probe.
     pub fn probe(self: &Arc<Self>) -> Option<Probe> {
         let taken = self.probed.swap(true, Relaxed);
         (!taken).then(|| Probe(self.clone()))
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

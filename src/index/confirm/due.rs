@@ -108,7 +108,7 @@ impl Confirmer {
             after = page.last().map(|(key, _)| key.clone());
         }
         let mut due = grouped(all.values(), &self.pauses, now);
-        for network in self.unnoted() {
+        for network in self.unnoted(now) {
             due.entry(network.clone()).or_default();
         }
         self.waiting.put((read, all));

@@ -14,10 +14,17 @@ use crate::request::fact::Deposit;
 /// How many times `oneBlockUpTo` of a currency may be acted on before any of it is final for the chain.
 pub const TOGETHER: u64 = 10;
 
+/// Milliseconds between two questions for a network's first head.
+const PAUSE: u64 = 1_000;
+
 /// What was acted on and is not final for its chain yet. It is not stored: after a start nothing is acted on early
 /// until what was acted on before is final.
 #[derive(Default)]
-pub struct Soon(Mutex<HashMap<String, Ledger>>);
+pub struct Soon {
+    all: Mutex<HashMap<String, Ledger>>,
+    /// When networks were asked for their first head, in unix milliseconds.
+    asked: Mutex<HashMap<String, u64>>,
+}
 
 struct Ledger {
     /// The first head that was seen.
@@ -43,8 +50,19 @@ impl Soon {
             });
     }
 
-    pub fn has_begun(&self, network: &str) -> bool {
-        self.all().contains_key(network)
+    /// Whether a network's first head is to be asked for at `now` (unix milliseconds): it is not known, and was not asked
+    /// for within the last [`PAUSE`].
+    pub fn lacks(&self, network: &str, now: u64) -> bool {
+        if self.all().contains_key(network) {
+            return false;
+        }
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = asked.entry(network.to_owned()).or_default();
+        let due = now >= before.saturating_add(PAUSE);
+        if due {
+            *before = now;
+        }
+        due
     }
 
     /// Whether a deposit may be acted on in its first block; it counts from then on.
@@ -91,6 +109,6 @@ impl Soon {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Ledger>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,12 +2,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use alloy::primitives::{B256, U256};
 use async_trait::async_trait;
-use vm::protocol::order::OutputPayment;
+use vm::protocol::{order::OutputPayment, signature::Signature};
 
 use super::{
     chain::{self, FakeChain, Steps},
@@ -22,7 +26,7 @@ use crate::{
         fixtures,
         status::{self, Status},
     },
-    sign::{FormerKey, KeyRing, Signer, raw::RawKey},
+    sign::{FormerKey, KeyRing, SignError, Signer, raw::RawKey},
     solver::{
         Solver, SolverError,
         account::{SendLimits, SolverAccount},
@@ -55,6 +59,8 @@ pub struct Rig {
     pub origin: Arc<FakeChain>,
     pub destination: Arc<FakeChain>,
     pub signer: Arc<RawKey>,
+    /// Seconds that each of its signatures of a payment takes.
+    pub slow: Arc<AtomicU64>,
     /// Keys that the solver had before.
     pub former: Vec<Arc<RawKey>>,
     /// Unix milliseconds.
@@ -165,6 +171,7 @@ impl Rig {
             origin: FakeChain::new("origin", 31_001, fuse.clone()),
             destination: FakeChain::new("destination", 31_002, fuse.clone()),
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
+            slow: Arc::default(),
             former: Vec::new(),
             fuse,
             now: (chain::GENESIS + 100) * 1_000,
@@ -217,7 +224,8 @@ impl Rig {
                 most_rate: 100_000,
                 ..SendLimits::default()
             };
-            let keys = KeyRing::of_secp256k1(self.signer.clone());
+            let keys =
+                KeyRing::of_secp256k1(Arc::new(Slow(self.signer.clone(), self.slow.clone())));
             let account =
                 SolverAccount::open(chain.clone(), store.clone(), &keys, limits, self.now);
             accounts.insert(chain.name.to_owned(), Arc::new(account.await.unwrap()));
@@ -402,5 +410,29 @@ impl TradingChain {
         let mut chain = Self::made(&network, chain, providers, abilities).unwrap();
         chain.survey = Survey::sound();
         chain
+    }
+}
+
+/// The solver's key in a service that takes its time.
+struct Slow(Arc<RawKey>, Arc<AtomicU64>);
+
+#[async_trait]
+impl Signer for Slow {
+    fn address(&self) -> vm::EvmAddress {
+        self.0.address()
+    }
+
+    fn public_key(&self) -> [u8; 33] {
+        self.0.public_key()
+    }
+
+    fn deterministic(&self) -> bool {
+        self.0.deterministic()
+    }
+
+    async fn sign(&self, digest: &B256) -> Result<Signature, SignError> {
+        let seconds = self.1.load(Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        self.0.sign(digest).await
     }
 }
