@@ -42,7 +42,7 @@ use std::{
 };
 
 use alloy::primitives::B256;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 use vm::{
     Amount, CodecError, ReadError,
     trade::{Jump, Unsigned},
@@ -174,8 +174,9 @@ enum Paid {
 impl Solver {
     /// Does for a request what can be done at `now` (unix milliseconds); returns what it waits for then.
     pub async fn advance(&self, id: &B256, now: u64) -> Result<Next, SolverError> {
+        let began = Instant::now();
         for _ in 0..MOST_STEPS {
-            let Some(view) = self.view(id, now).await? else {
+            let Some(view) = self.view(id, (now, began)).await? else {
                 return Ok(Next::Done);
             };
             self.see(&view).await;

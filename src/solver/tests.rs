@@ -108,6 +108,28 @@ async fn what_a_slow_signature_delays_is_judged_again_and_not_sent() {
     }
 }
 
+/// A look has one time for all its steps.
+#[tokio::test(start_paused = true)]
+async fn what_slow_signatures_of_the_same_look_delay_is_not_sent_either() {
+    let rig = Rig::new();
+    let solver = rig.solver().await;
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |_| ()).await;
+    let short = |deposit: &mut Deposit| {
+        deposit.onchain_id = B256::repeat_byte(7);
+        deposit.transaction = B256::repeat_byte(8).to_string();
+        deposit.amount = U256::from(50_000_000);
+    };
+    rig.deposit(&request, short).await;
+    rig.slow.store(20, Ordering::Relaxed);
+    let mut legs = Vec::new();
+    for _ in 0..2 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        legs.push(rig.claim(&request).await.legs.len());
+    }
+    assert_eq!(legs, [1, 2]);
+}
+
 #[tokio::test]
 async fn order_is_filled_once_and_told_when_it_is_deep_enough() {
     let mut rig = Rig::new();
@@ -548,7 +570,11 @@ async fn a_fill_that_is_judged_when_the_solver_is_paused_does_not_begin() {
     let mut rig = Rig::new();
     let request = rig.funded(1).await;
     let solver = rig.solver().await;
-    let view = solver.view(&request.id, rig.now).await.unwrap().unwrap();
+    let view = solver
+        .view(&request.id, (rig.now, tokio::time::Instant::now()))
+        .await
+        .unwrap()
+        .unwrap();
     handle(&rig).pause("a drill").await.unwrap();
     let deposit = view.facts.deposits[0].onchain_id;
     let amounts = super::fill::quoted(&request).unwrap();

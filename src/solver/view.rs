@@ -39,12 +39,17 @@ pub(super) struct View {
     pub(super) barred: HashSet<B256>,
     /// Unix milliseconds.
     pub(super) now: u64,
-    /// When that was.
+    /// When the clock said so.
     pub(super) began: Instant,
 }
 
 impl Solver {
-    pub(super) async fn view(&self, id: &B256, now: u64) -> Result<Option<View>, SolverError> {
+    /// The request at `now` (unix milliseconds), which the clock said at `began`.
+    pub(super) async fn view(
+        &self,
+        id: &B256,
+        (now, began): (u64, Instant),
+    ) -> Result<Option<View>, SolverError> {
         let Some(request) = self.requests.by_id(id).await? else {
             return Ok(None);
         };
@@ -60,7 +65,7 @@ impl Solver {
             worths: HashMap::new(),
             barred: HashSet::new(),
             now,
-            began: Instant::now(),
+            began,
         };
         view.worths = self.worths(&view).await;
         view.barred = self.barred(&view);
