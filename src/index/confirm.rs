@@ -127,7 +127,7 @@ impl Confirmer {
     fn unnoted(&self, now: u64) -> impl Iterator<Item = &String> {
         let waiting = self.networks.iter().filter(move |(name, network)| {
             let mut currencies = network.listed.iter().flat_map(|it| &it.currencies);
-            currencies.any(|it| it.one_block_up_to.is_some()) && self.soon.lacks(name, now)
+            currencies.any(|it| it.one_block_up_to.is_some()) && self.soon.asks(name, now)
         });
         waiting.map(|(name, _)| name)
     }

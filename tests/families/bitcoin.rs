@@ -1,9 +1,6 @@
 //! A chain of `bitcoin-vm` as a [`Side`]: two nodes and an index of a scripted chain, in this process.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
 use alloy::{
     hex,
@@ -13,15 +10,16 @@ use bitcoin::{Amount, Psbt, TxOut, consensus::serialize};
 use intentd::chains::Opened;
 use serde_json::{Value, json};
 use vm::{
-    ChainEntry, ChainSpec, Endpoint,
+    ChainEntry, ChainSpec,
     bitcoin::FAMILY,
-    testing::bitcoin::{Done, INDEX, Key, Manners, Rules, World},
+    testing::bitcoin::{Done, INDEX, Key, Rules, World},
 };
 
 use crate::{
-    clock, engine,
+    clock,
     machine::SOLVER,
-    side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
+    process,
+    side::{About, Act, Blocks, Given, Named, Side, Weather},
 };
 
 /// The index names what spends an output, and lists what users have; nodes know what they watch.
@@ -125,24 +123,10 @@ impl Side for Bitcoin {
     }
 
     fn open(&self) -> Opened {
-        let endpoints = (1..).zip(PROVIDERS).map(|(position, provider)| Endpoint {
-            position,
-            url: self.world.url(provider).parse().unwrap(),
-            timeout: Duration::from_secs(1),
-            longest: 1 << 22,
-            allows: None,
-            client: crate::process::endpoint_client(),
-        });
-        let endpoints: Vec<_> = endpoints.collect();
-        let (open, trade) = (FAMILY.open.unwrap(), FAMILY.trade.unwrap());
-        let providers = (1..).zip(&endpoints).map(|(number, one)| {
-            let mut provider = open(&self.spec, one).unwrap();
-            // All have one host.
-            provider.name = format!("{} {number}", provider.name).into();
-            provider
-        });
-        let trading = endpoints.iter().map(|one| trade(&self.spec, one).unwrap());
-        engine::opened(&self.spec, providers.collect(), trading.collect())
+        process::opened(
+            &self.spec,
+            PROVIDERS.map(|provider| self.world.url(provider)),
+        )
     }
 
     fn network(&self) -> Value {
@@ -190,14 +174,7 @@ impl Blocks for Bitcoin {
                 world.set_rate(RATE);
                 *self.held.lock().unwrap() = held.then(|| world.height());
             }
-            Act::Provider(manner) => {
-                let manners = Manners {
-                    lag: if manner == Manner::Late { 3 } else { 0 },
-                    down: manner == Manner::Down,
-                    blind: manner == Manner::Blind,
-                };
-                world.set_manners(PROVIDERS[1], manners);
-            }
+            Act::Provider(manner) => world.set_manners(PROVIDERS[1], manner.scripted()),
             Act::Stand(seconds) => world.stand(seconds),
             Act::Reorg { depth, lost } => {
                 world.reorg(depth, &mut |done| !lost || done.payer != own);

@@ -1,19 +1,24 @@
 //! The process: the engine of the integrator API with the oracle that its solver asks.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use hyper::{Method, StatusCode};
 use intentd::{
     api::intents,
     attest::journal::Journal,
-    chains::Chains,
+    chains::{Chains, Opened},
     http::Router,
     market::Market,
     run::engine::Engine,
     sign::{KeyRing, Signer},
     store::Store,
 };
+use reqwest::Client;
 use serde_json::Value;
+use vm::{ChainSpec, Endpoint};
 
 use crate::engine::{self, Asked, Inside, Tasks};
 
@@ -76,9 +81,31 @@ impl Process {
     }
 }
 
+/// A chain over providers in this process, at these URLs.
+pub fn opened(spec: &Arc<ChainSpec>, urls: [String; 3]) -> Opened {
+    let endpoints = (1..).zip(&urls).map(|(position, url)| Endpoint {
+        position,
+        url: url.parse().unwrap(),
+        timeout: Duration::from_secs(1),
+        longest: 1 << 22,
+        allows: None,
+        client: endpoint_client(),
+    });
+    let endpoints: Vec<_> = endpoints.collect();
+    let (open, trade) = (spec.family.open.unwrap(), spec.family.trade.unwrap());
+    let providers = (1..).zip(&endpoints).map(|(number, one)| {
+        let mut provider = open(spec, one).unwrap();
+        // All have one host.
+        provider.name = format!("{} {number}", provider.name).into();
+        provider
+    });
+    let trading = endpoints.iter().map(|one| trade(spec, one).unwrap());
+    engine::opened(spec, providers.collect(), trading.collect())
+}
+
 /// The HTTP client of all endpoints: making one takes long, and no scripted chain uses it.
-pub fn endpoint_client() -> reqwest::Client {
-    static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
-    let made = || vm::Endpoint::client().unwrap();
+fn endpoint_client() -> Client {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    let made = || Endpoint::client().unwrap();
     CLIENT.get_or_init(made).clone()
 }

@@ -1,22 +1,22 @@
 //! A chain of `scripted-vm` as a [`Side`].
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use alloy::primitives::{B256, U256};
 use intentd::chains::Opened;
 use serde_json::{Value, json};
 use vm::{
-    ChainEntry, ChainSpec, Endpoint,
+    ChainEntry, ChainSpec,
     testing::scripted::{
-        FAMILY, Key, LIFE, Manners, Payments, SALT, Transaction, Transfer, Unsigned, World,
-        address, register, spelled, url,
+        FAMILY, Key, LIFE, Payments, SALT, Transaction, Transfer, Unsigned, World, address,
+        register, spelled, url,
     },
     trade::{Broadcast, CurrencyInfo},
 };
 
 use crate::{
-    clock, engine,
-    side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
+    clock, process,
+    side::{About, Act, Blocks, Given, Named, Side, Weather},
 };
 
 const TOKEN: B256 = B256::repeat_byte(0xa1);
@@ -100,19 +100,10 @@ impl Side for Scripted {
 
     /// Opens the providers by URL, as the daemon does.
     fn open(&self) -> Opened {
-        let endpoints = (1..).zip(PROVIDERS).map(|(position, provider)| Endpoint {
-            position,
-            url: url(&self.world.name, provider).parse().unwrap(),
-            timeout: Duration::from_secs(1),
-            longest: 1 << 20,
-            allows: None,
-            client: crate::process::endpoint_client(),
-        });
-        let endpoints: Vec<_> = endpoints.collect();
-        let (open, trade) = (FAMILY.open.unwrap(), FAMILY.trade.unwrap());
-        let providers = endpoints.iter().map(|one| open(&self.spec, one).unwrap());
-        let trading = endpoints.iter().map(|one| trade(&self.spec, one).unwrap());
-        engine::opened(&self.spec, providers.collect(), trading.collect())
+        process::opened(
+            &self.spec,
+            PROVIDERS.map(|provider| url(&self.world.name, provider)),
+        )
     }
 
     fn network(&self) -> Value {
@@ -174,14 +165,7 @@ impl Blocks for Scripted {
                 world.hold(own, weather == Weather::Held);
                 world.close(recipient().bytes(), weather == Weather::Failing);
             }
-            Act::Provider(manner) => {
-                let manners = Manners {
-                    lag: if manner == Manner::Late { 3 } else { 0 },
-                    down: manner == Manner::Down,
-                    blind: manner == Manner::Blind,
-                };
-                world.set_manners(PROVIDERS[1], manners);
-            }
+            Act::Provider(manner) => world.set_manners(PROVIDERS[1], manner.scripted()),
             Act::Stand(seconds) => world.stand(seconds),
             Act::Reorg { depth, lost } => {
                 let mut keep = |one: &Transaction| !lost || one.unsigned.payer != own;

@@ -3,7 +3,7 @@
 use alloy::primitives::{B256, U256};
 use intentd::chains::Opened;
 use serde_json::Value;
-use vm::Family;
+use vm::{Family, testing::Manners};
 
 /// Name, number at the API, and seconds between blocks of a chain.
 pub type Named = (&'static str, u64, u64);
@@ -90,6 +90,17 @@ pub enum Manner {
     Late,
     /// It hides transactions, or shows them with other contents.
     Blind,
+}
+
+impl Manner {
+    /// The same on a scripted chain.
+    pub fn scripted(self) -> Manners {
+        Manners {
+            lag: if self == Self::Late { 3 } else { 0 },
+            down: self == Self::Down,
+            blind: self == Self::Blind,
+        }
+    }
 }
 
 /// What a test does to a chain.

@@ -1,22 +1,22 @@
 //! A chain of `solana-vm` as a [`Side`]: the nodes of a scripted chain, in this process.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use alloy::{hex, primitives::U256};
 use intentd::chains::Opened;
 use serde_json::{Value, json};
 use vm::{
-    ChainEntry, ChainSpec, Endpoint,
+    ChainEntry, ChainSpec,
     solana::{FAMILY, programs::SYSTEM},
     testing::{
         scripted::Key,
-        solana::{FINAL, Manners, Pubkey, Rules, Sent, World, signed},
+        solana::{FINAL, Pubkey, Rules, Sent, World, signed},
     },
 };
 
 use crate::{
-    clock, engine, scripted,
-    side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
+    clock, process, scripted,
+    side::{About, Act, Blocks, Given, Named, Side, Weather},
 };
 
 const DEPOSITORY: &str = "99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2";
@@ -104,24 +104,10 @@ impl Side for Solana {
     }
 
     fn open(&self) -> Opened {
-        let endpoints = (1..).zip(PROVIDERS).map(|(position, provider)| Endpoint {
-            position,
-            url: self.world.url(provider).parse().unwrap(),
-            timeout: Duration::from_secs(1),
-            longest: 1 << 22,
-            allows: None,
-            client: crate::process::endpoint_client(),
-        });
-        let endpoints: Vec<_> = endpoints.collect();
-        let (open, trade) = (FAMILY.open.unwrap(), FAMILY.trade.unwrap());
-        let providers = (1..).zip(&endpoints).map(|(number, one)| {
-            let mut provider = open(&self.spec, one).unwrap();
-            // All have one host.
-            provider.name = format!("{} {number}", provider.name).into();
-            provider
-        });
-        let trading = endpoints.iter().map(|one| trade(&self.spec, one).unwrap());
-        engine::opened(&self.spec, providers.collect(), trading.collect())
+        process::opened(
+            &self.spec,
+            PROVIDERS.map(|provider| self.world.url(provider)),
+        )
     }
 
     fn network(&self) -> Value {
@@ -165,14 +151,7 @@ impl Blocks for Solana {
                 world.hold(solver(), weather == Weather::Held);
                 world.close(recipient(), weather == Weather::Failing);
             }
-            Act::Provider(manner) => {
-                let manners = Manners {
-                    lag: if manner == Manner::Late { 3 } else { 0 },
-                    down: manner == Manner::Down,
-                    blind: manner == Manner::Blind,
-                };
-                world.set_manners(PROVIDERS[1], manners);
-            }
+            Act::Provider(manner) => world.set_manners(PROVIDERS[1], manner.scripted()),
             // What was sent before has expired by then: blocks are made at the end of that time.
             Act::Stand(seconds) => {
                 let end = LIFE * self.about.pace;

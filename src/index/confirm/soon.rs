@@ -50,9 +50,9 @@ impl Soon {
             });
     }
 
-    /// Whether a network's first head is to be asked for at `now` (unix milliseconds): it is not known, and was not asked
-    /// for within the last [`PAUSE`].
-    pub fn lacks(&self, network: &str, now: u64) -> bool {
+    /// Whether a network's first head is asked for at `now` (unix milliseconds): where it is not known, once within
+    /// [`PAUSE`].
+    pub fn asks(&self, network: &str, now: u64) -> bool {
         if self.all().contains_key(network) {
             return false;
         }

@@ -7,6 +7,7 @@ mod answers;
 #[cfg(feature = "bitcoin")]
 pub mod bitcoin;
 mod board;
+mod manners;
 mod provider;
 mod script;
 pub mod scripted;
@@ -16,6 +17,7 @@ pub mod solana;
 pub use self::{
     answers::{Answer, Answers, said},
     board::Says,
+    manners::Manners,
     script::Script,
 };
 use crate::types::{B256, Block, Failure, Receipt, TxRef, U256};

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::{
     rpc::script,
     view::{Inclusion, View},
-    world::{Manners, World},
+    world::World,
 };
+use crate::testing::Manners;
 
 /// The most unspent outputs of an account that an index lists by default.
 pub const LISTED: usize = 500;

@@ -18,5 +18,5 @@ mod tests;
 pub use self::{
     index::LISTED,
     key::Key,
-    world::{Done, INDEX, Manners, Rules, World},
+    world::{Done, INDEX, Rules, World},
 };

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     view::{Inclusion, View, bitcoins},
-    world::{Manners, World},
+    world::World,
 };
+use crate::testing::Manners;
 
 /// Bitcoin Core's codes.
 const NO_METHOD: i64 = -32_601;

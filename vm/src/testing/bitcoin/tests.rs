@@ -13,9 +13,10 @@ use super::{
     ledger::MATURITY,
     rpc,
     view::View,
-    world::{INDEX, Manners, Rules, World},
+    world::{INDEX, Rules, World},
     *,
 };
+use crate::testing::Manners;
 
 const COIN: u64 = 100_000_000;
 const RESTRICTED: Version = Version(3);

@@ -3,7 +3,8 @@
 use bitcoin::{Block, BlockHash, OutPoint, ScriptBuf, Transaction, TxOut, Txid};
 use serde_json::Value;
 
-use super::world::{Manners, State};
+use super::world::State;
+use crate::testing::Manners;
 
 pub struct View<'a> {
     pub state: &'a State,

@@ -16,7 +16,7 @@ use super::{
     pool::Pool,
     rpc::{self, Wallet},
 };
-use crate::http::inside;
+use crate::{http::inside, testing::Manners};
 
 /// The provider that is an index; all others are nodes.
 pub const INDEX: &str = "index";
@@ -39,17 +39,6 @@ pub struct Rules {
     pub since: u64,
     /// Satoshis that nodes estimate for a virtual byte.
     pub rate: u64,
-}
-
-/// How a provider behaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
-    /// Blocks that it is behind.
-    pub lag: u64,
-    /// It answers nothing.
-    pub down: bool,
-    /// It shows no transaction.
-    pub blind: bool,
 }
 
 /// A transaction in a block.

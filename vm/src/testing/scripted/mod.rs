@@ -39,7 +39,7 @@ pub use self::{
     state::{Done, Included},
     submit::LIFE,
     transaction::{MOST_BYTES, Payments, SALT, Transaction, Transfer, Unsigned},
-    world::{Manners, World},
+    world::World,
 };
 
 /// The table entry of `scripted-vm`.

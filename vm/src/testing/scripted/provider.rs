@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     ChainReader, ChainSpec, ReadError,
+    testing::Manners,
     trade::{
         Accounts, Broadcast, CurrencyInfo, DepositTx, Fate, FeeRate, ScanError, Scanner, Spent,
         TxDetails, TxInspector, Writer,
@@ -18,7 +19,7 @@ use super::{
     receipt,
     state::{Included, State},
     transaction::Transaction,
-    world::{Manners, World},
+    world::World,
 };
 
 /// A provider.

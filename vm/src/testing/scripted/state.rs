@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    testing::Manners,
     trade::{CurrencyInfo, FeeRate},
     types::{Amount, B256, Block, Bytes},
 };
 
-use super::{transaction::Transaction, world::Manners};
+use super::transaction::Transaction;
 
 /// Balances by account and currency.
 pub type Ledger = BTreeMap<(B256, B256), Amount>;

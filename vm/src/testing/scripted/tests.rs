@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     Chain, ChainEntry, ChainSpec, Endpoint,
     quorum::Quorum,
+    testing::Manners,
     trade::{
         Account, Attempt, Broadcast, DepositTerms, FillTerms, Goal, Intent, Known, Landing,
         PaymentTerms, Payout, Prepared, Providers, ProvidersContext, Status, StepBuilder, StepFee,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
+    testing::Manners,
     trade::{Broadcast, CurrencyInfo, FeeRate},
     types::{Amount, B256, Block},
 };
@@ -25,17 +26,6 @@ pub struct World {
     /// Unix seconds of height 0.
     pub since: u64,
     state: Mutex<State>,
-}
-
-/// How a provider behaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
-    /// Heights that it is behind.
-    pub lag: u64,
-    /// All its answers are errors.
-    pub down: bool,
-    /// It shows no transaction: no receipt, no deposit and no fate.
-    pub blind: bool,
 }
 
 impl World {

@@ -19,5 +19,5 @@ pub use solana_pubkey::Pubkey;
 pub use self::{
     bank::{Bank, Done, Paid},
     wire::{Sent, signed},
-    world::{FINAL, Manners, Rules, World},
+    world::{FINAL, Rules, World},
 };

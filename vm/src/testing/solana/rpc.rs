@@ -7,11 +7,12 @@ use solana_pubkey::Pubkey;
 use super::{
     bank::{Bank, Done, RENT},
     wire::{Compiled, Sent},
-    world::{FINAL, Manners, Mined, State, World},
+    world::{FINAL, Mined, State, World},
 };
 use crate::{
     http::inside::Asked,
     solana::programs::{SYSTEM, TOKEN, WRAPPED},
+    testing::Manners,
 };
 
 /// Compute units of every transaction.

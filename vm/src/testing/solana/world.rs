@@ -12,7 +12,7 @@ use super::{
     rpc,
     wire::Sent,
 };
-use crate::http::inside;
+use crate::{http::inside, testing::Manners};
 
 /// Every third slot has no block; which one depends on the fork.
 const SKIPPED: u64 = 3;
@@ -41,17 +41,6 @@ pub struct Rules {
     pub depository: Pubkey,
     /// The token of the chain, with 6 decimals.
     pub token: Pubkey,
-}
-
-/// How a provider behaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
-    /// Slots that it is behind.
-    pub lag: u64,
-    /// It answers nothing.
-    pub down: bool,
-    /// It shows no transaction.
-    pub blind: bool,
 }
 
 /// A block with its transactions and what accounts have after it.
