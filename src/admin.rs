@@ -23,10 +23,14 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
 };
+use vm::EvmAddress;
 
 pub use self::serve::{Admin, Handles};
 use crate::{
-    attest::journal::{Entry, Halt, Void},
+    attest::{
+        evidence::Evidence,
+        journal::{Entry, Halt, Void},
+    },
     index::admin::Standing,
 };
 
@@ -45,6 +49,10 @@ pub enum Question {
     ClearHalt { chain: String, id: String },
     /// Shows what is signed, and what was, under a statement's key.
     Statement { key: String },
+    /// Why the statement under `key` was signed.
+    Why { key: String },
+    /// The keys of the signed statements about a transaction, by its canonical `0x` hex.
+    About { chain: String, transaction: String },
     /// A command about integrators.
     Integrators(integrators::Order),
     /// About webhooks.
@@ -74,6 +82,13 @@ pub enum Answer {
         entry: Option<Entry>,
         voids: Vec<Void>,
     },
+    /// What stands under the key, and then what was void, newest first.
+    Why {
+        reasons: Vec<Reason>,
+    },
+    About {
+        keys: Vec<String>,
+    },
     Integrators(integrators::Outcome),
     Webhooks(webhooks::Answer),
     Lanes(lanes::Answer),
@@ -89,6 +104,19 @@ pub enum Answer {
     Refused {
         why: String,
     },
+}
+
+/// A signed statement, with why it was signed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    pub entry: Entry,
+    /// Why it is void.
+    pub void: Option<String>,
+    pub signer: EvmAddress,
+    /// `0x` hex; `None` for one that is void, and while signing is halted.
+    pub signature: Option<String>,
+    /// `None` for a statement that was signed by a version without evidence.
+    pub evidence: Option<Evidence>,
 }
 
 /// A halted chain.

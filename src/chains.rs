@@ -11,10 +11,10 @@ mod settlement;
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use vm::{
-    Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, quorum::Quorum,
-    trade::TradingProvider,
+    Chain, ChainEntry, ChainId, ChainReader, ChainSpec, Endpoint, Family, FillRouters, Provider,
+    StateReader, quorum::Quorum, trade::TradingProvider,
 };
 
 use self::providers::{Source, World, endpoints, for_strangers, named, required};
@@ -42,6 +42,7 @@ const BUNDLED: &[(&str, &str, &str)] = &[
 pub const ALLOCATOR: &str = "aurora";
 
 /// All configured chains in the order of the file, and those that the hub file names.
+#[derive(Clone)]
 pub struct Chains {
     list: Vec<Loaded>,
     by_id: HashMap<String, usize>,
@@ -181,6 +182,59 @@ impl Chains {
     pub fn opened(&self) -> impl Iterator<Item = &Opened> {
         let listed = self.list.iter().flat_map(|loaded| &loaded.chain);
         listed.chain(&self.hub).chain(&self.allocator)
+    }
+
+    /// The same chains, each read by what `reader` makes for it.
+    #[must_use]
+    pub fn reading<R>(&self, mut reader: impl FnMut(&ChainId) -> Arc<R>) -> Self
+    where
+        R: ChainReader + StateReader + 'static,
+    {
+        let mut read = |opened: &Opened| {
+            let made = reader(&opened.chain.spec.id);
+            let state = opened.chain.state.as_ref().map(|_| made.clone() as _);
+            let spec = opened.chain.spec.clone();
+            Opened {
+                chain: Chain {
+                    spec,
+                    reader: made,
+                    state,
+                },
+                ..opened.clone()
+            }
+        };
+        let list = self.list.iter().map(|loaded| Loaded {
+            chain: loaded.chain.as_ref().map(&mut read).map_err(Clone::clone),
+            ..loaded.clone()
+        });
+        Self {
+            list: list.collect(),
+            hub: self.hub.as_ref().map(&mut read).map_err(Clone::clone),
+            allocator: self.allocator.as_ref().map(&mut read).map_err(Clone::clone),
+            ..self.clone()
+        }
+    }
+
+    /// What each chain is judged by.
+    pub fn rules(&self) -> Vec<Value> {
+        let of = |opened: &Opened| {
+            let spec = &opened.chain.spec;
+            let routers = match &spec.fill_routers {
+                FillRouters::Any => Value::Null,
+                FillRouters::Listed(listed) => json!(listed),
+            };
+            json!({
+                "id": spec.id,
+                "family": spec.family.name,
+                "hubChainId": spec.hub_chain_id,
+                "depositories": spec.depositories().collect::<Vec<_>>(),
+                "finality": spec.finality,
+                "fillRouters": routers,
+                "additionalData": spec.additional,
+                "required": opened.required,
+            })
+        };
+        self.opened().map(of).collect()
     }
 
     /// What nobody can be attested anything without: in production the settlement chain's providers,

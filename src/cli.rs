@@ -1,6 +1,9 @@
 //! The command line: one file per subcommand.
 
+mod attest;
 mod check_config;
+mod explain;
+mod grounds;
 mod halts;
 mod health;
 mod index;
@@ -11,6 +14,7 @@ mod openapi;
 mod serve;
 mod solver;
 mod store;
+mod verify;
 mod webhooks;
 
 use std::{fmt::Display, future::Future, io, path::Path};
@@ -45,6 +49,15 @@ enum Command {
     Serve,
     /// Read the configuration and the chain lists, print what they mean, start nothing.
     CheckConfig,
+    /// Judge a claim over the chains and print what the oracle would sign; needs the chains' providers, and signs
+    /// nothing.
+    Attest(attest::Attest),
+    /// Ask a running daemon why a statement was signed, or what would be signed about a transaction; needs its
+    /// DATA_DIR.
+    Explain(explain::Explain),
+    /// Check a signed statement that `explain --json` printed: signer, digest, and the message, judged again over its
+    /// evidence; needs the chains file and no key.
+    Verify(verify::Verify),
     /// Print the address that the configured key signs with.
     Keys,
     /// Ask a running daemon whether it is alive; for container health checks.
@@ -108,6 +121,9 @@ impl Arguments {
             Command::Store(store) => print(store.answer(directories(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),
+            Command::Attest(attest) => print(attest.answer(variables)),
+            Command::Explain(explain) => print(explain.answer(variables)),
+            Command::Verify(verify) => print(verify.answer(variables)),
             Command::Keys => say(signer(variables)?),
         }
     }

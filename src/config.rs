@@ -7,6 +7,7 @@ mod integrator;
 mod listen;
 mod mistake;
 mod read;
+mod shadow;
 mod signing;
 mod variables;
 
@@ -23,6 +24,7 @@ pub use self::{
     integrator::{Integrator, RequestsV2, SolverOracle},
     listen::{Listen, Rate, TrustedProxies},
     mistake::{Mistake, Mistakes},
+    shadow::ShadowSetting,
     signing::{AwsKms, GcpKms, Names, Signing},
     variables::Variables,
 };
@@ -53,6 +55,8 @@ pub struct Raw {
     force_api_keys: Option<String>,
     short_claim_tolerance_bps: Option<String>,
     withdrawal_nonces: Option<String>,
+    shadow: Option<String>,
+    shadow_of: Option<String>,
     unauthenticated_rate_limit_max: Option<String>,
     unauthenticated_rate_limit_window_ms: Option<String>,
     peers: Option<SecretString>,
@@ -106,6 +110,8 @@ pub struct Config {
     pub finality_profile: FinalityProfile,
     /// `None`: no key is needed.
     pub api_keys: Option<Vec<ApiKey>>,
+    /// There when it judges and lets no signature out.
+    pub shadow: Option<ShadowSetting>,
     /// `None`: callers without a key are refused (when there are keys) or free (when there are none).
     pub keyless_limit: Option<KeylessLimit>,
     pub claims: Claims,
@@ -230,7 +236,12 @@ impl Config {
         let mut read = Reader::new(mistakes);
         let environment = read.required("ENVIRONMENT", raw.environment.take());
         let environment = environment.unwrap_or_default();
-        let signing = read.signing(raw.signing(), is_production(&environment), &variables);
+        let trades = raw.integrator_http_port.is_some();
+        let shadow = read.shadow(raw.shadow.take(), raw.shadow_of.take(), trades);
+        let own = raw.signing();
+        let signing = read.signing_of(shadow.as_ref(), |read| {
+            read.signing(own, is_production(&environment), &variables)
+        });
         let of_integrator = raw.integrator(is_production(&environment));
         let keyless_limit = read.keyless_limit(
             raw.unauthenticated_rate_limit_max,
@@ -253,6 +264,7 @@ impl Config {
             finality_profile: read.parse("FINALITY_PROFILE", raw.finality_profile, FINALITY),
             api_keys,
             claims,
+            shadow,
             keyless_limit,
             peers,
             peer_timeout: read.peer_timeout(raw.peer_request_timeout_ms),

@@ -1,12 +1,17 @@
 //! The settlement contracts: their settings (the hub file, guide: protocol 10.5), and their state, read through the
 //! same quorum as any chain. This module makes no decisions.
 
-use alloy::{primitives::Bytes, sol, sol_types::SolCall};
+use alloy::{
+    primitives::Bytes,
+    sol,
+    sol_types::{SolCall, SolValue},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use vm::{
     Address, Amount, B256, Block, Chain, ChainId, EvmAddress, Head, ReadError, StateReader, U256,
+    evidence::{self, Answer, Question, Read},
     protocol::message::Domain,
 };
 
@@ -196,10 +201,18 @@ impl Hub {
         let Some(block) = state.settled(head).await? else {
             return Ok(None);
         };
-        let contract = self
-            .contract
-            .get_or_try_init(|| self.contract(state, &block));
-        let contract = *contract.await?;
+        let contract = match self.contract.get() {
+            Some(known) => {
+                evidence::note(|| self.known(chain, *known, &block));
+                *known
+            }
+            None => {
+                let read = self
+                    .contract
+                    .get_or_try_init(|| self.contract(state, &block));
+                *read.await?
+            }
+        };
         let (settled, now) = tokio::try_join!(
             view(state, contract, call, &block),
             view(state, contract, call, &head.block),
@@ -254,6 +267,19 @@ impl Hub {
             idempotencyKey: key,
         };
         view(state(hub)?, self.settings.oracle_address, &call, block).await
+    }
+
+    /// The hub's address as evidence, when an earlier claim read it.
+    fn known(&self, chain: &Chain, contract: EvmAddress, block: &Block) -> Read {
+        let call = HUBCall {}.abi_encode();
+        let oracle = named(self.settings.oracle_address);
+        Read {
+            chain: chain.spec.id.clone(),
+            question: Question::view(&oracle, &call.into(), block),
+            answer: Answer::View(contract.abi_encode().into()),
+            required: 0,
+            votes: Vec::new(),
+        }
     }
 
     async fn contract(
@@ -313,13 +339,22 @@ fn unavailable(why: String) -> ReadError {
     ReadError::Unavailable(why)
 }
 
+/// Whether a question's answer never changes, so that it may have been read for an earlier claim.
+pub fn is_constant(question: &Question) -> bool {
+    matches!(question, Question::View { data, .. } if data[..] == HUBCall::SELECTOR)
+}
+
+fn named(contract: EvmAddress) -> Address {
+    Address::from_parts(&format!("{contract:#x}"), contract.to_vec())
+}
+
 async fn view<C: SolCall>(
     state: &dyn StateReader,
     contract: EvmAddress,
     call: &C,
     block: &Block,
 ) -> Result<C::Return, ReadError> {
-    let to = Address::from_parts(&format!("{contract:#x}"), contract.to_vec());
+    let to = named(contract);
     let answer = state
         .view(&to, &Bytes::from(call.abi_encode()), block)
         .await?;

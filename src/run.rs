@@ -4,6 +4,7 @@ mod background;
 mod charts;
 pub mod clock;
 pub mod engine;
+pub mod judging;
 mod keys;
 mod listening;
 mod notify;
@@ -29,7 +30,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
 
-pub use self::parts::{Parts, Trading};
+pub use self::parts::{Parts, Rules, Trading};
 pub use self::signer::signer;
 use self::{
     background::Background,
@@ -46,6 +47,7 @@ use crate::{
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
         service::{Attestor, Reachable},
+        shadow::Shadow,
         watch::Watcher,
     },
     chains::{Chains, Closed, Loaded, Opened},
@@ -142,7 +144,9 @@ impl Daemon {
         ready::warn_about_multisig(config);
         let (pair, reserve) = stores(config)?;
         let name = service(config, signer.address());
-        let journal = Arc::new(Journal::new(pair.journal.clone(), signer));
+        let judge = parts::judge(config, &chains);
+        let journal = Journal::new(pair.journal.clone(), signer).judged_by(judge);
+        let journal = Arc::new(journal);
         let judged = oracle(
             &chains,
             settings,
@@ -154,6 +158,7 @@ impl Daemon {
             listed: chains.list().iter().map(listed).collect(),
             oracle: claiming(config, judged),
             force: config.claims.force.clone(),
+            shadow: shadow(config)?,
         });
         let rendered = metrics.clone();
         let troubles = Arc::<Troubles>::default();
@@ -303,6 +308,16 @@ fn claiming(config: &Config, oracle: Attestor) -> Attestor {
         bound_nonces: config.bound_nonces(),
         ..oracle
     }
+}
+
+/// The other oracle of a daemon that lets no signature out.
+fn shadow(config: &Config) -> anyhow::Result<Option<Arc<Shadow>>> {
+    let Some(setting) = &config.shadow else {
+        return Ok(None);
+    };
+    tracing::warn!("SHADOW: every claim is judged and recorded, and no signature is let out");
+    let report = config.data_dir.join("shadow.jsonl");
+    Ok(Some(Arc::new(Shadow::new(setting.of.clone(), report)?)))
 }
 
 /// The stores, and what is kept free on their disks.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use vm::ChainId;
 
 use super::{
-    Answer, Halted, LONGEST, Question,
+    Answer, Halted, LONGEST, Question, Reason,
     integrators::{IntegratorAdmin, IntegratorAdminError},
     lanes::LanesError,
     path,
@@ -203,10 +203,40 @@ async fn answer(handles: &Handles, question: Question) -> Result<Answer, ServeEr
             entry: journal.entry(&key).await?,
             voids: journal.voids(&key).await?,
         },
+        Question::Why { key } => Answer::Why {
+            reasons: reasons(journal, &key).await?,
+        },
+        Question::About { chain, transaction } => Answer::About {
+            keys: journal.about(&chain, &transaction).await?,
+        },
         Question::Integrators(order) => {
             Answer::Integrators(handles.integrator_admin.carry_out(order).await?)
         }
     })
+}
+
+async fn reasons(journal: &Journal, key: &str) -> Result<Vec<Reason>, JournalError> {
+    let mut found = Vec::new();
+    if let Some(entry) = journal.entry(key).await? {
+        found.push((entry, None));
+    }
+    let voids = journal.voids(key).await?.into_iter().rev();
+    found.extend(voids.map(|void| (void.entry, Some(void.why))));
+    let mut reasons = Vec::new();
+    for (entry, void) in found {
+        let signature = match void {
+            None => journal.signature_of(key).await?,
+            Some(_) => None,
+        };
+        reasons.push(Reason {
+            evidence: journal.why(key, &entry).await?,
+            signer: journal.signer(),
+            signature: signature.map(|made| made.to_string()),
+            entry,
+            void,
+        });
+    }
+    Ok(reasons)
 }
 
 fn index(handles: &Handles) -> Result<&index::admin::AdminHandle, ServeError> {

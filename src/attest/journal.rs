@@ -25,10 +25,13 @@ use self::commit::{recording, release};
 pub use self::halts::Watched;
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
-    attest::statement::{Statement, is_payment},
+    attest::{
+        evidence::{self, Evidence, Judge},
+        statement::{self, Statement, is_payment},
+    },
     sign::{SignError, Signer},
     store::{
-        Batch, Expect, Key, Outcome, Store, StoreError,
+        Batch, Expect, Key, Outcome, Range, Store, StoreError,
         rows::{self, RowError, consumption, entry, signature, slot, void},
     },
 };
@@ -80,6 +83,7 @@ impl From<RowError> for JournalError {
 pub struct Journal {
     store: Arc<dyn Store>,
     signer: Arc<dyn Signer>,
+    judge: Judge,
     /// Signatures in progress, so that concurrent requests share one.
     signing: Mutex<HashMap<B256, Arc<OnceCell<Signature>>>>,
 }
@@ -97,8 +101,15 @@ impl Journal {
         Self {
             store,
             signer,
+            judge: Judge::default(),
             signing: Mutex::default(),
         }
+    }
+
+    /// Names in the evidence who judged.
+    #[must_use]
+    pub fn judged_by(self, judge: Judge) -> Self {
+        Self { judge, ..self }
     }
 
     /// The account that signs.
@@ -185,10 +196,13 @@ impl Journal {
     /// payments that serve it now ([`room`]). So each payment serves one statement, and nobody can block a true claim
     /// by claiming another deposit with its payment first.
     async fn record(&self, statement: &Statement, now: u64) -> Result<bool, JournalError> {
-        let mut known = None;
+        let mut known = self.known(statement).await?;
         for _ in 0..ATTEMPTS {
             let stood = known.is_some();
-            let batch = recording(statement, known.take(), now)?;
+            let mut batch = recording(statement, known.take(), now)?;
+            if !stood && let Some(why) = evidence::now(&self.judge) {
+                batch = batch.put(rows::evidence::key(&statement.key, now), why.encode()?);
+            }
             let (key, found) = match self.store.commit(batch).await? {
                 Outcome::Applied { .. } => return Ok(stood),
                 Outcome::Refused { key, found } => (key, found),
@@ -213,6 +227,63 @@ impl Journal {
             "the rows of {} keep changing",
             statement.key
         )))
+    }
+
+    /// The row of the same statement, if it is recorded.
+    async fn known(&self, statement: &Statement) -> Result<Option<Vec<u8>>, JournalError> {
+        let Some(row) = self.store.read(&entry::key(&statement.key)).await? else {
+            return Ok(None);
+        };
+        let same = Entry::decode(&row)?.digest == statement.digest;
+        Ok(same.then_some(row))
+    }
+
+    /// Why the statement of `entry`, under `key`, was signed; `None` for one that was signed without evidence.
+    pub async fn why(&self, key: &str, entry: &Entry) -> Result<Option<Evidence>, JournalError> {
+        let row = self.store.read(&rows::evidence::key(key, entry.at)).await?;
+        Ok(row.map(|row| Evidence::decode(&row)).transpose()?)
+    }
+
+    /// The keys of the statements that stand about a transaction, by its canonical `0x` hex: its deposits, and what
+    /// its payments serve.
+    pub async fn about(&self, chain: &str, transaction: &str) -> Result<Vec<String>, JournalError> {
+        let mut keys = Vec::new();
+        for kind in [statement::DEPOSIT, statement::PAYMENT] {
+            let prefix = format!("{kind}{chain}/{transaction}/");
+            let row = match kind {
+                statement::DEPOSIT => rows::SLOT,
+                _ => rows::CONSUMPTION,
+            };
+            let range = Range::new(row, prefix.as_bytes(), None, usize::MAX);
+            for (_, row) in self.store.scan(range).await? {
+                keys.push(match kind {
+                    statement::DEPOSIT => slot::decode(&row)?,
+                    _ => consumption::decode(&row)?,
+                });
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
+    }
+
+    /// The signature of the statement that stands under `key`; `None` where none stands, and while signing is halted
+    /// for a chain that it depends on.
+    pub async fn signature_of(&self, key: &str) -> Result<Option<Signature>, JournalError> {
+        let Some(entry) = self.entry(key).await? else {
+            return Ok(None);
+        };
+        for fact in &entry.facts {
+            if self
+                .store
+                .read(&rows::halt::key(&fact.chain))
+                .await?
+                .is_some()
+            {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.signature(&entry.digest, true).await?))
     }
 
     async fn refused(

@@ -4,12 +4,14 @@
 //! [`paid`]), [`recover`], [`withdrawal`], [`mapping`]. [`execution`] makes the hub's actions, [`finality`] the
 //! required finality, [`refusal`] has every refusal, and [`claim`] the limits of claims.
 //!
-//! The rest does I/O: [`read`] reads a claim's transactions, [`journal`] signs, [`peers`] asks other oracles,
-//! [`service`] combines these, and [`watch`] checks that signed facts are still on the chain.
+//! [`document`] is a signed statement with its evidence, and its checks. The rest does I/O: [`evidence`] records why a statement is signed, [`read`] reads a claim's transactions, [`journal`] signs, [`peers`] asks other oracles,
+//! [`shadow`] compares with another oracle, [`service`] combines these, and [`watch`] checks that signed facts are still on the chain.
 
 pub mod backing;
 pub mod claim;
 pub mod deposit;
+pub mod document;
+pub mod evidence;
 pub mod execution;
 pub mod fill;
 pub mod finality;
@@ -26,6 +28,7 @@ pub mod recover;
 pub mod refund;
 pub mod refusal;
 pub mod service;
+pub mod shadow;
 pub mod statement;
 #[cfg(test)]
 mod tests;

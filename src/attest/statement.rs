@@ -24,7 +24,9 @@ use sha2::{Digest, Sha256};
 use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
 
 /// The prefix of a consumed payment's name.
-const PAYMENT: &str = "payment/";
+pub const PAYMENT: &str = "payment/";
+/// The prefix of the slot of a transaction's deposits.
+pub const DEPOSIT: &str = "deposit/";
 
 /// Whether the consumed `what` is a payment.
 pub fn is_payment(what: &str) -> bool {
@@ -95,7 +97,7 @@ pub enum Verdict {
 impl Statement {
     /// The statement about all deposits of `tx` in `block`, credited in `mode`.
     pub fn deposit(chain: &ChainId, tx: &TxRef, mode: Mode, block: &Block, digest: B256) -> Self {
-        let slot = format!("deposit/{chain}/{}/{mode}", canonical(tx));
+        let slot = format!("{DEPOSIT}{chain}/{}/{mode}", canonical(tx));
         let statement = Self::new(format!("{slot}/{}", block.hash), digest);
         Self {
             slot: Some(slot),
@@ -289,7 +291,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-fn canonical(tx: &TxRef) -> String {
+/// A transaction's id as it stands in keys.
+pub fn canonical(tx: &TxRef) -> String {
     encode_prefixed(&tx.bytes)
 }
 

@@ -57,6 +57,8 @@ pub enum Signing {
     RawPrivateKey(SecretString),
     GcpKms(GcpKms),
     AwsKms(AwsKms),
+    /// A key that everybody knows: nothing that it signs leaves the daemon.
+    Nobody,
 }
 
 /// A key in Google Cloud KMS.
@@ -125,7 +127,7 @@ impl Signing {
     pub(super) fn unused(&self, names: &Names) -> Option<&'static str> {
         match self {
             Self::RawPrivateKey(_) => None,
-            Self::GcpKms(_) | Self::AwsKms(_) => Some(names.raw),
+            Self::GcpKms(_) | Self::AwsKms(_) | Self::Nobody => Some(names.raw),
         }
     }
 }

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
 use vm::{EvmAddress, Family, trade::Scheme};
 
 use super::signer::signer;
 use crate::{
     api::intents::{access, retirement::Retirement},
-    attest::finality,
+    attest::{evidence::Judge, finality},
     chains::Chains,
     config::{ApiKey, Config, Integrator, Mistakes, Names, SolverOracle},
     http::Keys,
@@ -27,6 +28,51 @@ pub struct Parts {
     pub settings: Settings,
     /// `None`: an oracle only.
     pub trading: Option<Trading>,
+}
+
+/// What claims are judged by.
+pub struct Rules {
+    pub chains: Chains,
+    pub settings: Settings,
+    /// This version, and the digest of the rules.
+    pub judge: Judge,
+}
+
+impl Rules {
+    /// Reads the chains, the hub and the market's routers, and no key.
+    pub fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
+        let chains = Chains::gather(config, &mut mistakes).map(|mut chains| {
+            if let Some(wanted) = &config.integrator
+                && let Some(market) = market(wanted, &chains, &mut mistakes)
+            {
+                accept_routers(&mut chains, &market);
+            }
+            let settings = hub(&chains, &mut mistakes);
+            finalities(&chains, settings.as_ref(), &mut mistakes);
+            (chains, settings)
+        });
+        let whole = chains.and_then(|(chains, settings)| Some((chains, settings?)));
+        mistakes.or(whole.map(|(chains, settings)| Self {
+            judge: judge(config, &chains),
+            chains,
+            settings,
+        }))
+    }
+}
+
+/// Who judges, for the evidence: this version, and the digest of what `chains` and `config` say about claims.
+pub fn judge(config: &Config, chains: &Chains) -> Judge {
+    let claims = &config.claims;
+    let rules = json!({
+        "chains": chains.rules(),
+        "hub": chains.hub_entry(),
+        "shortToleranceBps": claims.short_tolerance_bps,
+        "boundNonces": config.bound_nonces(),
+    });
+    Judge {
+        version: env!("CARGO_PKG_VERSION").into(),
+        configuration: vm::evidence::digest(&rules),
+    }
 }
 
 /// What the integrator API and its solver are made of.
@@ -76,10 +122,8 @@ impl Parts {
             if let Some(wanted) = &config.integrator {
                 trading = self::trading(wanted, chains, &mut mistakes).await;
             }
-            for network in trading.iter().flat_map(|trading| trading.market.networks()) {
-                for router in network.fill_routers() {
-                    chains.accept_router(&network.name, router);
-                }
+            if let Some(trading) = &trading {
+                accept_routers(chains, &trading.market);
             }
             settings = hub(chains, &mut mistakes);
             finalities(chains, settings.as_ref(), &mut mistakes);
@@ -91,6 +135,15 @@ impl Parts {
             settings,
             trading,
         }))
+    }
+}
+
+/// The routers that the solver fills through count.
+fn accept_routers(chains: &mut Chains, market: &Market) {
+    for network in market.networks() {
+        for router in network.fill_routers() {
+            chains.accept_router(&network.name, router);
+        }
     }
 }
 
@@ -217,18 +270,23 @@ fn unfit_for_promises(loaded: bool, family: Option<&Family>) -> Option<&'static 
     }
 }
 
-/// The market, the solver's keys and where it is paid.
-async fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
-    let keys = solver_keys(wanted, mistakes).await;
-    let former = former_keys(wanted, mistakes);
+/// The market of the market file.
+fn market(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Market> {
     let path = &wanted.market_file;
     let text = std::fs::read_to_string(path)
         .map_err(|error| mistakes.add("MARKET_FILE", format!("{}: {error}", path.display())))
         .ok()?;
-    let family = |name: &str| chains.get(name)?.family();
-    let market = Market::parse(&text, family)
+    Market::parse(&text, |name| chains.get(name)?.family())
         .map_err(|error| mistakes.add("MARKET_FILE", error.to_string()))
-        .ok()?;
+        .ok()
+}
+
+/// The market, the solver's keys and where it is paid.
+async fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
+    let keys = solver_keys(wanted, mistakes).await;
+    let former = former_keys(wanted, mistakes);
+    let family = |name: &str| chains.get(name)?.family();
+    let market = market(wanted, chains, mistakes)?;
     if let Some(keys) = &keys {
         keyless_networks(&market, keys, family, mistakes);
     }

@@ -31,6 +31,10 @@ pub async fn signer(
             let key = key.map(|key| Arc::new(key) as Arc<dyn Signer>);
             (names.raw, key.map_err(|error| error.to_string()))
         }
+        Signing::Nobody => {
+            let key = RawKey::nobody().map(|key| Arc::new(key) as Arc<dyn Signer>);
+            (names.raw, key.map_err(|error| error.to_string()))
+        }
         Signing::GcpKms(key) => (names.gcp_version, in_gcp(key, patience).await),
         Signing::AwsKms(key) => (names.aws_key, in_aws(key, patience).await),
     };

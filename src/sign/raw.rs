@@ -46,6 +46,11 @@ impl RawKey {
         let address = EvmAddress::from_public_key(key.verifying_key());
         Ok(Self { key, address })
     }
+
+    /// The key that is 1. Everybody has it: what it signs is worth nothing.
+    pub fn nobody() -> Result<Self, KeyError> {
+        Self::parse(&format!("0x{:064x}", 1))
+    }
 }
 
 #[async_trait]

@@ -16,6 +16,7 @@ mod clients;
 mod conflicts;
 mod crash;
 mod description;
+mod evidence;
 mod fee_tokens;
 mod halts;
 mod http;

@@ -1,9 +1,11 @@
 //! When a block counts as one that will not be undone. Pure.
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::{Block, Head};
 
 /// How deep and how old a block must be before a statement about it is signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finality {
     /// Blocks on top of the statement's block: `head - block >= blocks`.
     pub blocks: u64,
@@ -53,7 +55,8 @@ impl Finality {
 const TAGGED: u64 = 1_800;
 
 /// The chain's own word for "will not be undone".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum FinalityTag {
     Safe,
     Finalized,

@@ -8,11 +8,13 @@
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
 //! - [`trade`]: what trading needs besides: scanning, accounts, writing, steps.
 //! - [`http`]: round trips to providers that are not trusted to behave. [`hint`]: what callers say besides an id.
-//! - [`quorum`]: agreement of several providers, written once for all families.
+//! - [`quorum`]: agreement of several providers, written once for all families. [`evidence`]: what was read for one
+//!   claim, and which providers said so.
 //! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
 
 mod aside;
 pub mod endpoint;
+pub mod evidence;
 pub mod family;
 pub mod finality;
 pub mod hint;

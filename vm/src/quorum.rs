@@ -23,6 +23,7 @@ use self::{
 };
 use crate::{
     ChainReader, Kept, Provider, ReadError, StateReader, aside,
+    evidence::{self, Question, Said, Vote},
     types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
@@ -98,7 +99,14 @@ impl Quorum {
 
     /// Asks every provider and returns the first answer that `required` of them give. An answer that is no proof
     /// counts only when all providers give it, those set aside included.
-    async fn vote<T, F>(&self, what: &'static str, ask: F) -> Result<T, ReadError>
+    ///
+    /// Records the answer with the votes, where reads are recorded ([`evidence`]); `question` is what was asked.
+    async fn vote<T, F>(
+        &self,
+        what: &'static str,
+        question: impl FnOnce() -> Question,
+        ask: F,
+    ) -> Result<T, ReadError>
     where
         T: Answer,
         F: Fn(&Provider) -> BoxFuture<'static, Result<T, ReadError>> + Send + Sync + 'static,
@@ -127,6 +135,7 @@ impl Quorum {
             };
             if let Some(found) = groups.iter().position(agreed) {
                 let (answer, seats) = groups.swap_remove(found);
+                evidence::note(|| self.read(question(), (&answer, &seats), (&groups, &errors)));
                 let others = groups.iter().flat_map(|(said, seats)| {
                     let each = move |seat: &Arc<Seat>| (seat.clone(), Ok(copy(said)));
                     seats.iter().map(each)
@@ -154,6 +163,52 @@ impl Quorum {
             return Err(error.clone());
         }
         Err(self.disagreement(what, &groups, &errors))
+    }
+
+    /// An agreed answer as evidence, with what the other providers said.
+    fn read<T: Answer>(
+        &self,
+        question: Question,
+        (answer, seats): (&Kept<T>, &[Arc<Seat>]),
+        (others, errors): (&[(Kept<T>, Vec<Arc<Seat>>)], &[(Arc<Seat>, ReadError)]),
+    ) -> evidence::Read {
+        let shown = aside(answer.is_large(), || answer.shown());
+        let agreed = shown.digest();
+        let said = |seat: &Arc<Seat>| {
+            let has = |seats: &[Arc<Seat>]| seats.iter().any(|other| Arc::ptr_eq(other, seat));
+            if has(seats) {
+                return Said::Answer(agreed);
+            }
+            if let Some((other, _)) = others.iter().find(|(_, seats)| has(seats)) {
+                return Said::Answer(aside(other.is_large(), || other.shown().digest()));
+            }
+            match errors.iter().find(|(other, _)| Arc::ptr_eq(other, seat)) {
+                Some((_, error)) => Said::Failed(error.to_string().into()),
+                None if seat.counts() => Said::Late,
+                None => Said::SetAside,
+            }
+        };
+        self.evidence(question, shown, said)
+    }
+
+    /// A read of this quorum as evidence.
+    fn evidence(
+        &self,
+        question: Question,
+        answer: evidence::Answer,
+        said: impl Fn(&Arc<Seat>) -> Said,
+    ) -> evidence::Read {
+        let vote = |seat: &Arc<Seat>| Vote {
+            provider: seat.provider.name.clone(),
+            said: said(seat),
+        };
+        evidence::Read {
+            chain: self.chain.clone(),
+            question,
+            answer,
+            required: u32::try_from(self.required).unwrap_or(u32::MAX),
+            votes: self.seats.iter().map(vote).collect(),
+        }
     }
 
     /// Asks the providers whose votes count; returns them with their pending answers.
@@ -236,17 +291,19 @@ impl ChainReader for Quorum {
     }
 
     async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        let block = block.clone();
-        let sight = self.vote("block", move |provider| {
-            let (reader, block) = (provider.reader.clone(), block.clone());
+        let question = || Question::Contains(block.clone());
+        let asked = block.clone();
+        let sight = self.vote("block", question, move |provider| {
+            let (reader, block) = (provider.reader.clone(), asked.clone());
             Box::pin(async move { Sight::of(&*reader, &block).await })
         });
         Ok(sight.await? == Sight::Holds)
     }
 
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
+        let question = || Question::transaction(tx, head);
         let (tx, head) = (tx.clone(), head.clone());
-        self.vote("transaction", move |provider| {
+        self.vote("transaction", question, move |provider| {
             let (reader, tx, head) = (provider.reader.clone(), tx.clone(), head.clone());
             Box::pin(async move { reader.transaction(&tx, &head).await })
         })
@@ -257,8 +314,9 @@ impl ChainReader for Quorum {
 #[async_trait]
 impl StateReader for Quorum {
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
+        let question = || Question::settled(head);
         let head = head.clone();
-        self.vote("settled block", move |provider| {
+        self.vote("settled block", question, move |provider| {
             let (state, head) = (provider.state.clone(), head.clone());
             Box::pin(async move { state.ok_or_else(no_state)?.settled(&head).await })
         })
@@ -271,8 +329,9 @@ impl StateReader for Quorum {
         tx: Option<&TxRef>,
         block: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
+        let question = || Question::withdrawal(encoded, tx, block);
         let (encoded, tx, block) = (encoded.clone(), tx.cloned(), block.clone());
-        self.vote("withdrawal", move |provider| {
+        self.vote("withdrawal", question, move |provider| {
             let state = provider.state.clone();
             let (encoded, tx, block) = (encoded.clone(), tx.clone(), block.clone());
             Box::pin(async move {
@@ -284,8 +343,9 @@ impl StateReader for Quorum {
     }
 
     async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
+        let question = || Question::sequence(owner, block);
         let (owner, block) = (owner.clone(), block.clone());
-        self.vote("sequence", move |provider| {
+        self.vote("sequence", question, move |provider| {
             let state = provider.state.clone();
             let (owner, block) = (owner.clone(), block.clone());
             Box::pin(async move { state.ok_or_else(no_state)?.sequence(&owner, &block).await })
@@ -294,8 +354,9 @@ impl StateReader for Quorum {
     }
 
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
+        let question = || Question::view(to, data, block);
         let (to, data, block) = (to.clone(), data.clone(), block.clone());
-        self.vote("state", move |provider| {
+        self.vote("state", question, move |provider| {
             let state = provider.state.clone();
             let (to, data, block) = (to.clone(), data.clone(), block.clone());
             Box::pin(async move {

@@ -5,13 +5,16 @@
 
 use std::{fmt, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 pub use alloy::primitives::{Address as EvmAddress, B256, Bytes, U256};
 
 /// An amount in the smallest unit of its currency.
 pub type Amount = U256;
 
 /// A network's name (`ethereum`, `base`, `solana`), as written in the chains file and in orders.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct ChainId(Arc<str>);
 
 impl ChainId {
@@ -40,7 +43,7 @@ impl fmt::Display for ChainId {
 ///
 /// Two spellings of one address are equal; only the bytes are compared. Made by
 /// [`Family::address`](crate::Family::address), which validates.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Address {
     text: Arc<str>,
     bytes: Bytes,
@@ -100,15 +103,37 @@ pub fn spelled_alike(one: &str, other: &str) -> bool {
 
 /// A transaction to read: the caller's spelling, the canonical bytes, and what the family needs
 /// besides the id to find it (TON: `lt`), as the caller sent it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TxRef {
     pub text: Arc<str>,
     pub bytes: Bytes,
+    #[serde(with = "hint_text")]
     pub hint: Option<Arc<serde_json::Value>>,
 }
 
+/// A hint as its JSON text: formats without names of fields cannot tell what a value is.
+mod hint_text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use serde_json::Value;
+
+    pub fn serialize<S: Serializer>(hint: &Option<Arc<Value>>, to: S) -> Result<S::Ok, S::Error> {
+        let text = hint.as_ref().map(ToString::to_string);
+        text.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<Value>>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let hint = text.map(|text| serde_json::from_str(&text).map(Arc::new));
+        hint.transpose().map_err(D::Error::custom)
+    }
+}
+
 /// A block, ledger or slot that a chain has agreed on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Block {
     pub number: u64,
     pub hash: B256,
@@ -119,7 +144,8 @@ pub struct Block {
 
 /// The tip that one request sees. All later reads of the request name `block.hash`, so that no
 /// answer comes from another fork.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Head {
     pub block: Block,
     /// The height that the chain itself calls final, where it says so and the spec asks for it.
@@ -127,7 +153,8 @@ pub struct Head {
 }
 
 /// What a chain says about a transaction id.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Transaction {
     /// Not in the chain that the head belongs to.
     Missing,
@@ -137,7 +164,8 @@ pub enum Transaction {
 }
 
 /// A transaction that failed in a block: what it was, and nothing of what it would have done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Failure {
     pub block: Block,
     /// The order ids that the transaction names, as in [`Receipt::references`].
@@ -147,7 +175,8 @@ pub struct Failure {
 }
 
 /// The effects of one successful transaction, decoded once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Receipt {
     pub block: Block,
     /// Who sent the transaction, and so gave what it gives; `None` where that is nobody alone.
@@ -170,12 +199,14 @@ pub struct Receipt {
 }
 
 /// A transaction that a claim cannot use, in the oracle's own words for its callers.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(transparent)]
 #[error("{0}")]
 pub struct Refusal(pub String);
 
 /// Value that entered a depository; an amount of zero is nobody's deposit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Deposit {
     /// The position inside the transaction, as it goes into the onchain id (`"3"`).
     pub index: u32,
@@ -192,7 +223,8 @@ pub struct Deposit {
 }
 
 /// How a payment is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum PaymentKind {
     /// The transaction itself paid its target; the order id that its data starts with.
     Direct { order: B256 },
@@ -206,7 +238,8 @@ pub enum PaymentKind {
 }
 
 /// Value that reached `recipient`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Payment {
     /// Unique among the payments of its transaction.
     pub index: u32,
@@ -217,7 +250,8 @@ pub struct Payment {
 }
 
 /// One call that `router` reports to have made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RouterCall {
     pub router: Address,
     pub to: Address,
@@ -226,14 +260,16 @@ pub struct RouterCall {
 }
 
 /// A withdrawal that `depository` reports as executed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Execution {
     pub depository: Address,
     pub id: B256,
 }
 
 /// Where a withdrawal stands (guide: protocol 8.5). The numbers are the wire's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum WithdrawalStatus {
     Pending = 0,
     Executed = 1,

@@ -20,12 +20,22 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hyper::Method;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
-    attest::{Refusal, service::Attestor},
+    attest::{
+        Refusal,
+        document::unsigned,
+        evidence::{self, Claim},
+        service::Attestor,
+        shadow::{Answered, Shadow},
+    },
     chains::asking,
-    http::{About, Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape},
+    http::{
+        About, Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape,
+        auth::KEY,
+    },
 };
 
 pub use chains::Listed;
@@ -38,6 +48,8 @@ pub struct State {
     pub listed: Vec<Listed>,
     /// Labels of the keys that may use `force`.
     pub force: Vec<String>,
+    /// There when no signature is let out.
+    pub shadow: Option<Arc<Shadow>>,
 }
 
 impl State {
@@ -54,13 +66,55 @@ impl State {
 
 type Answer = BoxFuture<'static, Result<Response, ApiError>>;
 
-/// What is read for a request is read in the place of its caller.
-fn read_for<F>(request: Request, handler: impl FnOnce(Request) -> F) -> Answer
+/// What is read for a request is read in the place of its caller, and recorded.
+fn read_for<F>(state: &Shared, request: Request, handler: impl FnOnce(Request) -> F) -> Answer
 where
     F: Future<Output = Result<Response, ApiError>> + Send + 'static,
 {
     let keyed = request.key.is_some();
-    Box::pin(asking::by(keyed, handler(request)))
+    let claim = Claim {
+        target: request.target.clone(),
+        body: request.body.clone().into(),
+        key: request.label().map(str::to_owned),
+    };
+    let secret = request
+        .headers
+        .get(KEY)
+        .and_then(|key| key.to_str().ok())
+        .map(str::to_owned);
+    let beside = state
+        .shadow
+        .clone()
+        .map(|shadow| (shadow, claim.clone(), secret, (state.oracle.clock)()));
+    let judging = asking::by(keyed, evidence::of(claim, handler(request)));
+    Box::pin(async move {
+        let answer = judging.await;
+        match beside {
+            None => answer,
+            Some((shadow, claim, secret, now)) => {
+                let answer = answer.unwrap_or_else(|error| error.into_response());
+                let (own, answer) = silent(answer)?;
+                shadow.compare(claim, secret, own, now);
+                Ok(answer)
+            }
+        }
+    })
+}
+
+/// An answer without its signatures.
+fn silent(answer: Response) -> Result<(Answered, Response), ApiError> {
+    let whole = answer.body.bytes().cloned().unwrap_or_default();
+    let mut body: Value = serde_json::from_slice(&whole).map_err(ApiError::internal)?;
+    unsigned(&mut body);
+    let answer = Response {
+        body: Response::json_with(answer.status, &body)?.body,
+        ..answer
+    };
+    let own = Answered {
+        status: answer.status.as_u16(),
+        body,
+    };
+    Ok((own, answer))
 }
 
 /// What its description says of the whole.
@@ -104,7 +158,11 @@ pub static ROUTES: &[Route<State>] = &[
             "Attests the deposits of a transaction: reads it through a quorum of providers and signs the execution \
              that mints them at the hub. `fast` takes the weaker finality of the chain's tiers, where it has any.",
         ),
-        |state, request| read_for(request, |request| deposits::attest(state, request)),
+        |state, request| {
+            read_for(&state.clone(), request, |request| {
+                deposits::attest(state, request)
+            })
+        },
     ),
     attestation::<withdrawals::Ask, withdrawals::Body>(
         "/attestations/depository-withdrawals/v1",
@@ -113,7 +171,11 @@ pub static ROUTES: &[Route<State>] = &[
             "Signs how a depository withdrawal ended: the depository paid it, or its time ran out unpaid. The two \
              exclude each other.",
         ),
-        |state, request| read_for(request, |request| withdrawals::attest(state, request)),
+        |state, request| {
+            read_for(&state.clone(), request, |request| {
+                withdrawals::attest(state, request)
+            })
+        },
     ),
     attestation::<fills::Ask, fills::Body>(
         "/attestations/solver-fills/v1",
@@ -122,7 +184,11 @@ pub static ROUTES: &[Route<State>] = &[
             "Signs that a solver filled an order: judges the order's deposits and the payment of its output. The \
              execution moves the deposits to the solver. A payment serves one order.",
         ),
-        |state, request| read_for(request, |request| fills::attest(state, request)),
+        |state, request| {
+            read_for(&state.clone(), request, |request| {
+                fills::attest(state, request)
+            })
+        },
     ),
     attestation::<refunds::Ask, refunds::Body>(
         "/attestations/solver-refunds/v1",
@@ -131,7 +197,11 @@ pub static ROUTES: &[Route<State>] = &[
             "Signs that a solver refunded an order: judges the order's deposits and the payment of a refund. The \
              execution moves the deposits to the solver. Fill and refund exclude each other.",
         ),
-        |state, request| read_for(request, |request| refunds::attest(state, request)),
+        |state, request| {
+            read_for(&state.clone(), request, |request| {
+                refunds::attest(state, request)
+            })
+        },
     ),
     attestation::<recover::Ask, recover::Body>(
         "/attestations/recover/v1",
@@ -140,7 +210,11 @@ pub static ROUTES: &[Route<State>] = &[
             "For a deposit that nobody filled or gave back: signs the execution that moves it to its \
              depositor's account at the hub.",
         ),
-        |state, request| read_for(request, |request| recover::attest(state, request)),
+        |state, request| {
+            read_for(&state.clone(), request, |request| {
+                recover::attest(state, request)
+            })
+        },
     ),
     attestation::<initiation::Ask, initiation::Body>(
         "/attestations/withdrawal-initiation/v1",
@@ -149,7 +223,11 @@ pub static ROUTES: &[Route<State>] = &[
             "Signs the execution that sets a hub balance apart for the withdrawal that its owner's signature \
              asks for.",
         ),
-        |state, request| read_for(request, |request| initiation::attest(state, request)),
+        |state, request| {
+            read_for(&state.clone(), request, |request| {
+                initiation::attest(state, request)
+            })
+        },
     ),
     attestation::<initiated::Ask, initiated::Body>(
         "/attestations/withdrawal-initiated/v1",
@@ -158,7 +236,11 @@ pub static ROUTES: &[Route<State>] = &[
             "What is set apart for a withdrawal: the hub's own record, read through the same quorum as everything \
              that is signed. Nothing is signed.",
         ),
-        |state, request| read_for(request, |request| initiated::attest(state, request)),
+        |state, request| {
+            read_for(&state.clone(), request, |request| {
+                initiated::attest(state, request)
+            })
+        },
     ),
 ];
 

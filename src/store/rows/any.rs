@@ -3,11 +3,11 @@
 use alloy::primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    ATTEMPT, CANDLE, CLAIM, CONSUMPTION, CURSOR, DEAD, DELIVERY, ENTRY, EVENT, FACTS, HALT,
-    HISTORY, INTEGRATOR, LANE, LARGE, LEASE, LISTED, MARK, OPEN, ORDER, OUTLAY, PARKED, PAUSE,
-    QUOTE, REQUEST, RESERVATION, RESOURCE, RowError, SETTLEMENT, SIGHTING, SIGNATURE, SLOT,
+    ATTEMPT, CANDLE, CLAIM, CONSUMPTION, CURSOR, DEAD, DELIVERY, ENTRY, EVENT, EVIDENCE, FACTS,
+    HALT, HISTORY, INTEGRATOR, LANE, LARGE, LEASE, LISTED, MARK, OPEN, ORDER, OUTLAY, PARKED,
+    PAUSE, QUOTE, REQUEST, RESERVATION, RESOURCE, RowError, SETTLEMENT, SIGHTING, SIGNATURE, SLOT,
     SUMMARY, TRANSACTION, VERSION, VOID, WATCH, WITNESS, account, attempt, candle, claim,
-    consumption, cursor, dead, delivery, deposit_tx, entry, event, facts, halt, history,
+    consumption, cursor, dead, delivery, deposit_tx, entry, event, evidence, facts, halt, history,
     integrator, large, lease, listed, mark, open, order, outlay, parked, pause, quote, request,
     reservation, settlement, signature, slot, summary, transaction, tx_details, version, void,
     watch, words,
@@ -65,7 +65,7 @@ pub enum Kept {
 
 /// All kinds in the order of their numbers.
 #[rustfmt::skip]
-pub const KINDS: [RowKind; 37] = [
+pub const KINDS: [RowKind; 38] = [
     RowKind { kind: ENTRY, name: "entry", room: Journal, kept: Good, refers: &[SLOT, CONSUMPTION],
         decode: |name, _, value| Ok(Row::Entry(name.text()?, entry::Entry::decode(value)?.into())) },
     RowKind { kind: SIGNATURE, name: "signature", room: Journal, kept: Good, refers: &[],
@@ -154,6 +154,8 @@ pub const KINDS: [RowKind; 37] = [
         decode: |name, _, value| Ok(Row::Large(name.word()?, large::Large::decode(value)?)) },
     RowKind { kind: CANDLE, name: "candle", room: Other, kept: Swept, refers: &[],
         decode: |_, key, value| Ok(Row::Candles(candle::page(key)?, candle::decode(value)?)) },
+    RowKind { kind: EVIDENCE, name: "evidence", room: Journal, kept: Good, refers: &[],
+        decode: |name, _, value| name.evidence(value) },
     RowKind { kind: ATTEMPT, name: "attempt", room: Solver, kept: Done, refers: &[LANE, CLAIM, REQUEST, RESOURCE],
         decode: |name, _, value| {
             let (lane, id) = name.of_lane()?;
@@ -200,6 +202,8 @@ pub enum Row {
         count: u32,
         void: Box<void::Void>,
     },
+    /// The statement, the second of its entry, and its evidence.
+    Evidence(String, u64, Box<evidence::Evidence>),
     Halt(String, halt::Halt),
     Request(B256, Box<Request>),
     Order {
@@ -334,6 +338,17 @@ impl<'a> Name<'a> {
             count: u32::from_be_bytes(*count),
             void: void::Void::decode(value)?.into(),
         })
+    }
+
+    fn evidence(self, value: &[u8]) -> Result<Row, RowError> {
+        let (statement, at) = self.1.split_last_chunk::<8>().ok_or(self.wrong())?;
+        let statement = statement.strip_suffix(&[0]).ok_or(self.wrong())?;
+        let evidence = evidence::Evidence::decode(value)?;
+        Ok(Row::Evidence(
+            self.utf8(statement)?,
+            u64::from_be_bytes(*at),
+            evidence.into(),
+        ))
     }
 
     /// A lane's name, and the bytes after its zero byte.

@@ -49,6 +49,7 @@ pub mod delivery;
 pub mod deposit_tx;
 pub mod entry;
 pub mod event;
+pub mod evidence;
 pub mod facts;
 pub mod halt;
 pub mod history;
@@ -120,6 +121,7 @@ pub const VERSION: Kind = Kind(41);
 pub const QUOTE: Kind = Kind(42);
 pub const LARGE: Kind = Kind(43);
 pub const CANDLE: Kind = Kind(44);
+pub const EVIDENCE: Kind = Kind(45);
 pub const ATTEMPT: Kind = Kind(50);
 pub const RESOURCE: Kind = Kind(51);
 

@@ -95,9 +95,29 @@ fn layouts_never_change() {
         ),
         (void::key("a/b", 2), 6, "612f620000000002".to_owned()),
         (halt::key("base"), 7, "62617365".to_owned()),
+        (
+            evidence::key("a/b", 258),
+            45,
+            "612f62000000000000000102".to_owned(),
+        ),
     ];
     for (key, kind, name) in names {
         assert_eq!((key.kind.0, hex(&key.name)), (kind, name));
+    }
+}
+
+#[test]
+fn layout_of_evidence_never_changes() {
+    let evidence = crate::store::fixtures::evidence();
+    let row = evidence.encode().unwrap();
+    assert_eq!(row[0], 1);
+    let fields = zstd::bulk::decompress(&row[1..], 1 << 20).unwrap();
+    assert_eq!(hex(&fields), "");
+    assert_eq!(evidence::Evidence::decode(&row), Ok(evidence));
+    let mut other = row.clone();
+    other[0] = 2;
+    for wrong in [&[][..], &other, &row[..row.len() - 1], b"\x01nothing"] {
+        assert!(evidence::Evidence::decode(wrong).is_err());
     }
 }
 

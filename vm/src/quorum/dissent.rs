@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::seat::{Seat, Weight};
 use crate::{
     ChainReader, Kept, LARGE_EVENTS, Large, Provider, ReadError, aside,
+    evidence::{self, digest},
     protocol::limits,
     types::{Block, Bytes, Transaction, WithdrawalStatus},
 };
@@ -49,6 +50,9 @@ pub trait Answer: Large + Clone + Send + Sync + 'static {
         true
     }
 
+    /// The answer as evidence: a large one as its digest.
+    fn shown(&self) -> evidence::Answer;
+
     /// What `self` means when `agreed`, a different answer, is agreed.
     fn against(&self, agreed: &Self) -> Dissent;
 
@@ -82,6 +86,13 @@ impl Answer for Transaction {
         self == other
     }
 
+    fn shown(&self) -> evidence::Answer {
+        match self.is_large() {
+            true => evidence::Answer::Large(digest(self)),
+            false => evidence::Answer::Transaction(Box::new(self.clone())),
+        }
+    }
+
     /// A receipt may not be there yet when it is read, although its block is when that is read.
     fn against(&self, agreed: &Self) -> Dissent {
         match (self, agreed) {
@@ -94,6 +105,10 @@ impl Answer for Transaction {
 impl Answer for WithdrawalStatus {
     fn same(&self, other: &Self) -> bool {
         self == other
+    }
+
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Withdrawal(*self)
     }
 
     /// Some chains show their state only as it is now: a withdrawal may end between two reads, or be in doubt again for a
@@ -116,6 +131,10 @@ impl Answer for u64 {
         self == other
     }
 
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Sequence(*self)
+    }
+
     fn against(&self, _: &Self) -> Dissent {
         Dissent::Lie
     }
@@ -124,6 +143,10 @@ impl Answer for u64 {
 impl Answer for Bytes {
     fn same(&self, other: &Self) -> bool {
         self == other
+    }
+
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::View(self.clone())
     }
 
     fn against(&self, _: &Self) -> Dissent {
@@ -135,6 +158,10 @@ impl Answer for Bytes {
 impl Answer for Option<Block> {
     fn same(&self, other: &Self) -> bool {
         self == other
+    }
+
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Settled(self.clone())
     }
 
     fn against(&self, _: &Self) -> Dissent {
@@ -169,6 +196,10 @@ impl Sight {
 impl Answer for Sight {
     fn same(&self, other: &Self) -> bool {
         self == other
+    }
+
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Contains(*self == Self::Holds)
     }
 
     /// A shorter chain proves nothing about the block: one liar and one honest laggard would deny it.

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     ReadError,
+    evidence::{self, Question},
     types::{Block, Head},
 };
 
@@ -72,6 +73,7 @@ impl Quorum {
             self.hear(&mut open, &mut heard, deadline).await;
             match self.step(&mut open, &heard.heads).await {
                 Step::Agreed(head) => {
+                    evidence::note(|| self.agreed(fresh, &head, &heard));
                     let audit = Audit {
                         agreed: head.block.clone(),
                         seats,
@@ -87,6 +89,22 @@ impl Quorum {
                 }
             }
         }
+    }
+
+    /// An agreed head as evidence. A provider's digest is that of its own head, which may be higher or lower.
+    fn agreed(&self, fresh: bool, head: &Head, heard: &Heard) -> evidence::Read {
+        let said = |seat: &Arc<Seat>| {
+            let own = |(other, _): &&Shown| Arc::ptr_eq(other, seat);
+            let answered = heard.seats.iter().any(|other| Arc::ptr_eq(other, seat));
+            match heard.heads.iter().find(own) {
+                Some((_, head)) => evidence::Said::Answer(evidence::digest(head)),
+                None if answered => evidence::Said::Failed("no head".into()),
+                None if seat.counts() => evidence::Said::Late,
+                None => evidence::Said::SetAside,
+            }
+        };
+        let answer = evidence::Answer::Head(head.clone());
+        self.evidence(Question::Head { fresh }, answer, said)
     }
 
     /// Confirms a head or takes one more answer, whichever comes first, so that a slow confirmation does not delay

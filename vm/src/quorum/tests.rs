@@ -2,6 +2,7 @@
 
 mod heads;
 mod race;
+mod recorded;
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -124,6 +125,10 @@ impl Answer for Huge {
         self.kind == other.kind
     }
 
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Sequence(self.kind.into())
+    }
+
     fn against(&self, _: &Self) -> Dissent {
         Dissent::Race
     }
@@ -137,16 +142,20 @@ async fn large_answers_keep_no_other_task_from_running() {
         let alone = Arc::new(AtomicUsize::new(0));
         let (turn, counter) = (Arc::new(AtomicUsize::new(0)), alone.clone());
         let voting = tokio::spawn(async move {
-            let answer = quorum.vote("huge", move |_| {
-                let turn = turn.fetch_add(1, Ordering::Relaxed) % kinds.len();
-                let (kind, alone) = (kinds[turn], counter.clone());
-                Box::pin(async move {
-                    for _ in 0..turn {
-                        tokio::task::yield_now().await;
-                    }
-                    Ok(Huge { kind, alone })
-                })
-            });
+            let answer = quorum.vote(
+                "huge",
+                || Question::Head { fresh: false },
+                move |_| {
+                    let turn = turn.fetch_add(1, Ordering::Relaxed) % kinds.len();
+                    let (kind, alone) = (kinds[turn], counter.clone());
+                    Box::pin(async move {
+                        for _ in 0..turn {
+                            tokio::task::yield_now().await;
+                        }
+                        Ok(Huge { kind, alone })
+                    })
+                },
+            );
             answer.await.map(|huge: Huge| huge.kind)
         });
         let agreed = voting.await.unwrap();

@@ -1,0 +1,61 @@
+//! Why a statement is signed: the claim of the request that is under way and what was read for it, which the journal
+//! keeps with the statement (guide: evidence).
+
+use alloy::primitives::{B256, Bytes};
+use vm::evidence::{self, Reads};
+
+pub use crate::store::rows::evidence::Evidence;
+
+/// The most bytes of a claim that are kept for a caller without a key, who pays nothing for them.
+const OF_STRANGERS: usize = 8 << 10;
+/// The same for a caller with a key.
+const OF_KEYS: usize = 256 << 10;
+
+/// A request to the oracle.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Path and query as they were sent.
+    pub target: String,
+    pub body: Bytes,
+    /// The label of the caller's key.
+    pub key: Option<String>,
+}
+
+/// Which daemon judges, and by which rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judge {
+    pub version: String,
+    /// The digest of the chains and of the settings by which it judges.
+    pub configuration: B256,
+}
+
+tokio::task_local! {
+    static UNDER_WAY: (Claim, Reads);
+}
+
+/// Does `work`, which judges `claim`, and records what it reads.
+pub async fn of<T>(claim: Claim, work: impl Future<Output = T>) -> T {
+    let reads = Reads::current();
+    let work = evidence::during(&reads, work);
+    UNDER_WAY.scope((claim, reads.clone()), work).await
+}
+
+/// The evidence of the claim that is judged now; `None` where nobody said which.
+pub fn now(judge: &Judge) -> Option<Evidence> {
+    let made = UNDER_WAY.try_with(|(claim, reads)| {
+        let most = match claim.key {
+            Some(_) => OF_KEYS,
+            None => OF_STRANGERS,
+        };
+        let body = (claim.body.len() <= most).then(|| String::from_utf8_lossy(&claim.body));
+        Evidence {
+            target: claim.target.clone(),
+            body: body.unwrap_or_default().into_owned(),
+            key: claim.key.clone(),
+            version: judge.version.clone(),
+            configuration: judge.configuration,
+            reads: reads.all(),
+        }
+    });
+    made.ok()
+}

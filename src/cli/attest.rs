@@ -1,0 +1,111 @@
+//! `intentd attest`: what the oracle would sign, judged in this process.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+
+use super::grounds::{self, Grounds};
+use crate::{
+    attest::evidence::Claim,
+    config::Config,
+    run::{
+        Rules,
+        judging::{Judged, Judging},
+    },
+};
+
+/// The route of deposits.
+pub const DEPOSITS: &str = "/attestations/depository-deposits/v1";
+
+#[derive(Debug, Args)]
+pub struct Attest {
+    /// The chain of the deposits.
+    #[arg(required_unless_present = "route")]
+    chain: Option<String>,
+    /// The transaction of the deposits.
+    #[arg(required_unless_present = "route")]
+    transaction: Option<String>,
+    /// Another claim: the route that it is for (`/attestations/solver-fills/v1`); needs --body.
+    #[arg(long, requires = "body", conflicts_with_all = ["chain", "transaction"])]
+    route: Option<String>,
+    /// The file with the claim's JSON.
+    #[arg(long, requires = "route")]
+    body: Option<PathBuf>,
+    /// Print the oracle's answer and everything that was read as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Attest {
+    pub async fn answer(
+        self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> anyhow::Result<String> {
+        let claim = match (&self.route, &self.body, &self.chain, &self.transaction) {
+            (Some(route), Some(body), ..) => {
+                let read = std::fs::read(body);
+                Claim {
+                    target: route.clone(),
+                    body: read.with_context(|| body.display().to_string())?.into(),
+                    key: None,
+                }
+            }
+            (.., Some(chain), Some(transaction)) => deposits(chain, transaction),
+            _ => anyhow::bail!("name a chain and a transaction, or a route and a body"),
+        };
+        let (config, mistakes) = grounds::config(variables);
+        let rules = Rules::of(&config, mistakes)?;
+        let judged = judge(&config, &rules, &claim).await?;
+        if self.json {
+            let whole = json!({
+                "status": judged.status.as_u16(),
+                "statement": judged.statement.as_ref().map(|statement| &statement.key),
+                "digest": judged.statement.as_ref().map(|statement| statement.entry.digest),
+                "answer": judged.answer,
+                "reads": judged.reads,
+            });
+            return Ok(serde_json::to_string_pretty(&whole)?);
+        }
+        Ok(would_be(&rules, &claim, &judged))
+    }
+}
+
+/// The claim that all deposits of a transaction be credited.
+pub fn deposits(chain: &str, transaction: &str) -> Claim {
+    let body = json!({"chainId": chain, "transactionId": transaction});
+    Claim {
+        target: DEPOSITS.into(),
+        body: body.to_string().into_bytes().into(),
+        key: None,
+    }
+}
+
+/// Judges `claim` over the chains.
+pub async fn judge(config: &Config, rules: &Rules, claim: &Claim) -> anyhow::Result<Judged> {
+    Ok(Judging::over_chains(config, rules)?.judge(claim).await?)
+}
+
+/// What would be signed, in words.
+pub fn would_be(rules: &Rules, claim: &Claim, judged: &Judged) -> String {
+    let grounds = Grounds {
+        rules,
+        reads: &judged.reads,
+        answer: &judged.answer,
+    };
+    let mut lines = match &judged.statement {
+        Some(statement) => vec![
+            format!("statement   {}", statement.key),
+            format!("digest      {}", statement.entry.digest),
+            "signed      not yet: this is what would be".to_owned(),
+        ],
+        None => vec![grounds.unsigned(judged.status)],
+    };
+    lines.push(grounds::request(
+        &claim.target,
+        &String::from_utf8_lossy(&claim.body),
+    ));
+    lines.extend(grounds.lines());
+    lines.join("\n")
+}

@@ -1,0 +1,198 @@
+//! `intentd explain`: why a statement was signed.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::Value;
+
+use super::{
+    asked, attest,
+    grounds::{self, Grounds},
+    unexpected,
+};
+use crate::{
+    admin::{Answer, Question, Reason},
+    attest::{
+        document::{Asked, Document, FORMAT, signed_by},
+        evidence::{Claim, Evidence},
+        statement::canonical,
+    },
+    config::Config,
+    format::iso,
+    run::{Rules, judging::Judging},
+};
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A statement's key (`deposit/<chain>/<tx>/…`), or a chain, with a transaction.
+    statement: String,
+    /// The transaction that statements are about.
+    transaction: Option<String>,
+    /// Print one JSON document for each statement, which `intentd verify` reads.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    pub async fn answer(
+        self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> anyhow::Result<String> {
+        let (config, mistakes) = grounds::config(variables);
+        let rules = Rules::of(&config, mistakes)?;
+        let keys = self.keys(&config, &rules).await?;
+        let mut told = Vec::new();
+        for key in &keys {
+            for reason in reasons(&config, key).await? {
+                told.push(self.told(&config, &rules, key, reason).await?);
+            }
+        }
+        match (&self.transaction, told.is_empty()) {
+            (_, false) => Ok(told.join(if self.json { "\n" } else { "\n\n" })),
+            (None, true) => bail!("nothing was signed under {}", self.statement),
+            (Some(transaction), true) => {
+                let claim = attest::deposits(&self.statement, transaction);
+                let judged = attest::judge(&config, &rules, &claim).await?;
+                let would = attest::would_be(&rules, &claim, &judged);
+                Ok(format!("nothing was signed about it\n{would}"))
+            }
+        }
+    }
+
+    async fn keys(&self, config: &Config, rules: &Rules) -> anyhow::Result<Vec<String>> {
+        let Some(transaction) = &self.transaction else {
+            return Ok(vec![self.statement.clone()]);
+        };
+        let chain = &self.statement;
+        let loaded = rules.chains.get(chain);
+        let family = loaded.and_then(|loaded| loaded.family());
+        let family = family.with_context(|| format!("chain {chain} is not configured"))?;
+        let transaction = family
+            .tx(transaction, None)
+            .map_err(|why| anyhow::anyhow!("{why}"))?;
+        let question = Question::About {
+            chain: chain.clone(),
+            transaction: canonical(&transaction),
+        };
+        match asked(&config.data_dir, &question).await? {
+            Answer::About { keys } => Ok(keys),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn told(
+        &self,
+        config: &Config,
+        rules: &Rules,
+        key: &str,
+        reason: Reason,
+    ) -> anyhow::Result<String> {
+        let Some(evidence) = &reason.evidence else {
+            return Ok(head(key, &reason) + "\nevidence    none: an earlier version signed it");
+        };
+        let answer = answered(config, rules, &reason, evidence).await;
+        if self.json {
+            let document = document(key, &reason, evidence, answer.ok());
+            return Ok(serde_json::to_string_pretty(&document)?);
+        }
+        let (answer, why) = match answer {
+            Ok(answer) => (answer, None),
+            Err(why) => (
+                Value::Null,
+                Some(format!("message     cannot be made again: {why}")),
+            ),
+        };
+        let grounds = Grounds {
+            rules,
+            reads: &evidence.reads,
+            answer: &answer,
+        };
+        let mut lines = vec![head(key, &reason)];
+        let same = rules.judge.configuration == evidence.configuration;
+        let other = if same { "" } else { " (not those of now)" };
+        let (version, configuration) = (&evidence.version, evidence.configuration);
+        lines.push(format!(
+            "version     {version}, rules {configuration}{other}"
+        ));
+        lines.push(grounds::request(&evidence.target, &evidence.body));
+        lines.extend(grounds.lines());
+        lines.extend(why);
+        Ok(lines.join("\n"))
+    }
+}
+
+async fn reasons(config: &Config, key: &str) -> anyhow::Result<Vec<Reason>> {
+    let question = Question::Why { key: key.into() };
+    match asked(&config.data_dir, &question).await? {
+        Answer::Why { reasons } => Ok(reasons),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn head(key: &str, reason: &Reason) -> String {
+    let (at, signer) = (iso(reason.entry.at * 1_000), reason.signer);
+    let state = match (&reason.void, &reason.signature) {
+        (Some(why), _) => format!(", void: {why}"),
+        (None, None) => ", and signing is halted".to_owned(),
+        (None, Some(_)) => String::new(),
+    };
+    [
+        format!("statement   {key}"),
+        format!("digest      {}", reason.entry.digest),
+        format!("signed      {at} by {signer:#x}{state}"),
+    ]
+    .join("\n")
+}
+
+/// The oracle's answer, made again over the evidence, with the signature of then.
+async fn answered(
+    config: &Config,
+    rules: &Rules,
+    reason: &Reason,
+    evidence: &Evidence,
+) -> anyhow::Result<Value> {
+    let judging = Judging::over(config, rules, &evidence.reads, reason.entry.at)?;
+    let mut judged = judging
+        .judge(&claim(
+            &evidence.target,
+            &evidence.body,
+            evidence.key.clone(),
+        ))
+        .await?;
+    if !judged.status.is_success() {
+        bail!("{}", judged.answer);
+    }
+    if let (Some(nobody), Some(signature)) = (Judging::nobody(), &reason.signature) {
+        signed_by(&mut judged.answer, nobody, (reason.signer, signature));
+    }
+    Ok(judged.answer)
+}
+
+/// The request of a document or of evidence.
+pub fn claim(target: &str, body: &str, key: Option<String>) -> Claim {
+    Claim {
+        target: target.into(),
+        body: body.as_bytes().to_vec().into(),
+        key,
+    }
+}
+
+fn document(key: &str, reason: &Reason, evidence: &Evidence, answer: Option<Value>) -> Document {
+    Document {
+        format: FORMAT.into(),
+        statement: key.into(),
+        digest: reason.entry.digest,
+        signed_at: reason.entry.at,
+        signer: reason.signer,
+        signature: reason.signature.clone(),
+        void: reason.void.clone(),
+        version: evidence.version.clone(),
+        configuration: evidence.configuration,
+        request: Asked {
+            target: evidence.target.clone(),
+            key: evidence.key.clone(),
+            body: evidence.body.clone(),
+        },
+        reads: evidence.reads.clone(),
+        answer,
+    }
+}

@@ -1,0 +1,203 @@
+//! The oracle without a daemon: it judges a claim over the chains, or over the evidence of a signed statement in their
+//! place, and lets no signature out.
+
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+
+use hyper::{HeaderMap, Method, StatusCode, Version, header};
+use serde_json::Value;
+use vm::{
+    EvmAddress,
+    evidence::{self, Read, Reads, Replay},
+};
+
+use super::{Rules, claiming, clock::unix_seconds, oracle};
+use crate::{
+    api,
+    attest::{
+        evidence::{Claim, Evidence},
+        journal::{Entry, Journal},
+        peers::Peers,
+        service::Attestor,
+    },
+    config::Config,
+    http::{KeyLabel, Request, Router, auth::Toll},
+    sign::{Signer, raw::RawKey},
+    store::{
+        Range, Store, StoreError,
+        memory::MemoryStore,
+        rows::{self, Row},
+    },
+};
+
+tokio::task_local! {
+    static NOW: u64;
+}
+
+fn now() -> u64 {
+    NOW.try_with(|now| *now).unwrap_or_else(|_| unix_seconds())
+}
+
+/// Where a claim is judged.
+pub struct Judging {
+    router: Router,
+    store: Arc<MemoryStore>,
+    at: u64,
+    /// The evidence in place of the chains.
+    replays: Vec<Arc<Replay>>,
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub status: StatusCode,
+    /// The oracle's answer, its signatures those of nobody.
+    pub answer: Value,
+    /// What would be signed; `None` where nothing would.
+    pub statement: Option<Statement>,
+    /// Everything that was read.
+    pub reads: Vec<Read>,
+    /// What the evidence has no answer about.
+    pub lacking: Vec<String>,
+}
+
+/// A statement as the journal keeps it.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    pub key: String,
+    pub entry: Entry,
+    pub evidence: Option<Evidence>,
+}
+
+/// Why a claim could not be judged at all.
+#[derive(Debug, thiserror::Error)]
+pub enum JudgingError {
+    #[error("the oracle has no route POST {0}")]
+    Route(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Setup(String),
+}
+
+impl Judging {
+    /// Judges over the chains, now.
+    pub fn over_chains(config: &Config, rules: &Rules) -> Result<Self, JudgingError> {
+        Self::of(config, rules, None, unix_seconds())
+    }
+
+    /// Judges over `reads` in place of the chains, as at the unix second `at`.
+    pub fn over(
+        config: &Config,
+        rules: &Rules,
+        reads: &[Read],
+        at: u64,
+    ) -> Result<Self, JudgingError> {
+        Self::of(config, rules, Some(reads), at)
+    }
+
+    fn of(
+        config: &Config,
+        rules: &Rules,
+        reads: Option<&[Read]>,
+        at: u64,
+    ) -> Result<Self, JudgingError> {
+        let setup = |why: &dyn ToString| JudgingError::Setup(why.to_string());
+        let key = RawKey::nobody().map_err(|error| setup(&error))?;
+        let peers = Peers::new(Vec::new(), Duration::ZERO, None).map_err(|error| setup(&error))?;
+        let store = Arc::new(MemoryStore::default());
+        let journal = Journal::new(store.clone(), Arc::new(key)).judged_by(rules.judge.clone());
+        let mut replays = Vec::new();
+        let chains = match reads {
+            None => rules.chains.clone(),
+            Some(reads) => rules.chains.reading(|chain| {
+                let replay = Arc::new(Replay::new(chain, reads));
+                replays.push(replay.clone());
+                replay
+            }),
+        };
+        let settings = rules.settings.clone();
+        let judged = oracle(&chains, settings, Arc::new(journal), store.clone(), peers);
+        let state = Arc::new(api::oracle::State {
+            oracle: Attestor {
+                clock: now,
+                ..claiming(config, judged)
+            },
+            listed: Vec::new(),
+            shadow: None,
+            force: config.claims.force.clone(),
+        });
+        let router = Router::default().with(&state, api::oracle::ROUTES);
+        Ok(Self {
+            router: router.map_err(|error| setup(&error))?,
+            store,
+            at,
+            replays,
+        })
+    }
+
+    /// The account whose signatures stand in the answers.
+    pub fn nobody() -> Option<EvmAddress> {
+        let key = RawKey::nobody().ok()?;
+        Some(key.address())
+    }
+
+    /// Judges `claim`.
+    pub async fn judge(&self, claim: &Claim) -> Result<Judged, JudgingError> {
+        let path = claim.target.split('?').next().unwrap_or_default();
+        let missing = || JudgingError::Route(path.to_owned());
+        let (endpoint, params) = self.router.find(&Method::POST, path).ok_or_else(missing)?;
+        let mut headers = HeaderMap::new();
+        let json = header::HeaderValue::from_static("application/json");
+        headers.insert(header::CONTENT_TYPE, json);
+        let request = Request {
+            toll: Toll::default(),
+            method: Method::POST,
+            version: Version::HTTP_11,
+            target: claim.target.clone(),
+            headers,
+            body: claim.body.clone().into(),
+            client: Ipv4Addr::LOCALHOST.into(),
+            key: claim.key.as_deref().map(KeyLabel::new),
+            scopes: Arc::new([]),
+            params,
+        };
+        let reads = Reads::default();
+        let judging = evidence::during(&reads, (endpoint.call)(request));
+        let answer = NOW.scope(self.at, judging).await;
+        let answer = answer.unwrap_or_else(|error| error.into_response());
+        let whole = answer.body.bytes().cloned().unwrap_or_default();
+        Ok(Judged {
+            status: answer.status,
+            answer: serde_json::from_slice(&whole).unwrap_or_default(),
+            statement: self.statement().await?,
+            reads: reads.all(),
+            lacking: self
+                .replays
+                .iter()
+                .flat_map(|replay| replay.lacking())
+                .collect(),
+        })
+    }
+
+    /// The statement that was recorded.
+    async fn statement(&self) -> Result<Option<Statement>, JudgingError> {
+        let all = |kind| Range::new(kind, &[], None, usize::MAX);
+        let mut evidence = None;
+        for (key, row) in self.store.scan(all(rows::EVIDENCE)).await? {
+            if let Ok(Row::Evidence(_, _, found)) = Row::decode(&key, &row) {
+                evidence = Some(*found);
+            }
+        }
+        for (key, row) in self.store.scan(all(rows::ENTRY)).await? {
+            if let Ok(Row::Entry(key, entry)) = Row::decode(&key, &row) {
+                let entry = *entry;
+                return Ok(Some(Statement {
+                    key,
+                    entry,
+                    evidence,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,85 @@
+//! Why statements were signed: the request, what was read for it, and which providers said so. Written once, with the
+//! statement's entry, never changed.
+//!
+//! Key: the statement's key, a zero byte, the second in which the entry was recorded in 8 bytes big endian: a statement
+//! that was void and is signed again has two. Value, format 1: [`Evidence`] in postcard, as one zstd frame with a
+//! checksum.
+//!
+//! The row lives for ever. Some 1 KB for a deposit.
+
+use std::cell::RefCell;
+
+use alloy::primitives::B256;
+use serde::{Deserialize, Serialize};
+use vm::evidence::Read;
+use zstd::bulk::{Compressor, Decompressor};
+
+use super::{EVIDENCE, RowError, prefix};
+use crate::store::Key;
+
+const FORMAT: u8 = 1;
+/// Fast: what is recorded waits for it.
+const LEVEL: i32 = 1;
+/// The most bytes of a frame's content: far more than a claim and its reads can have.
+const MOST: usize = 64 << 20;
+
+thread_local! {
+    // Making a compressor takes longer than using it.
+    static PACK: RefCell<Option<Compressor<'static>>> = RefCell::new(packer());
+    static UNPACK: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
+}
+
+fn packer() -> Option<Compressor<'static>> {
+    let mut packer = Compressor::new(LEVEL).ok()?;
+    packer.include_checksum(true).ok()?;
+    Some(packer)
+}
+
+/// The reasons of one statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Path and query of the request, as they were sent.
+    pub target: String,
+    /// The body of the request; empty where it was too large to keep.
+    pub body: String,
+    /// The label of the caller's key; `None` without one.
+    pub key: Option<String>,
+    /// The version of the daemon.
+    pub version: String,
+    /// The digest of the rules by which it judged.
+    pub configuration: B256,
+    pub reads: Vec<Read>,
+}
+
+/// `at` is the second of the statement's entry.
+pub fn key(statement: &str, at: u64) -> Key {
+    let name = [&*prefix(statement), &at.to_be_bytes()].concat();
+    Key::new(EVIDENCE, name)
+}
+
+impl Evidence {
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        let fields = postcard::to_stdvec(self).map_err(wrong)?;
+        let frame = PACK.with_borrow_mut(|pack| match pack {
+            Some(pack) => pack.compress(&fields),
+            None => zstd::bulk::compress(&fields, LEVEL),
+        });
+        Ok([&[FORMAT], &*frame.map_err(wrong)?].concat())
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        let frame = super::plain("evidence", FORMAT, bytes)?;
+        let fields = UNPACK.with_borrow_mut(|unpack| match unpack {
+            Some(unpack) => unpack.decompress(frame, MOST),
+            None => zstd::bulk::decompress(frame, MOST),
+        });
+        match postcard::take_from_bytes(&fields.map_err(wrong)?).map_err(wrong)? {
+            (evidence, []) => Ok(evidence),
+            _ => Err(wrong("trailing bytes")),
+        }
+    }
+}
+
+fn wrong(why: impl ToString) -> RowError {
+    RowError::new("evidence", why)
+}

@@ -1,0 +1,222 @@
+//! What was read of chains for one claim, and which providers said so: recorded while the claim is judged, kept with
+//! what was signed, and read again in place of the chains.
+//!
+//! Every read of a quorum that ends with an answer is one [`Read`]. The digest of an answer is the sha256 of its compact
+//! JSON, as the evidence itself shows it, so that anybody can compute it again.
+//!
+//! A store keeps these types, and those of [`types`](crate::types), for ever: a change of one is a new format of its
+//! rows.
+
+mod replay;
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+pub use self::replay::Replay;
+use crate::types::{
+    Address, B256, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus,
+};
+
+/// One question to a chain, with the agreed answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Read {
+    pub chain: ChainId,
+    pub question: Question,
+    pub answer: Answer,
+    /// How many equal answers were required.
+    pub required: u32,
+    /// What each provider said, as far as it was known when there were enough equal answers. Empty where an earlier
+    /// claim read the answer and it never changes.
+    pub votes: Vec<Vote>,
+}
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Question {
+    /// The tip; a fresh one is read from the network, another is tracked.
+    Head { fresh: bool },
+    /// Whether the chain has the block.
+    Contains(Block),
+    /// The transaction as seen from the block with hash `head`.
+    Transaction { transaction: TxRef, head: B256 },
+    /// The final block below the block with hash `head`.
+    Settled { head: B256 },
+    /// Where the withdrawal stands at the block with hash `block`.
+    Withdrawal {
+        encoded: Bytes,
+        transaction: Option<TxRef>,
+        block: B256,
+    },
+    /// The number of transactions of `owner` up to the block with hash `block`.
+    Sequence { owner: Address, block: B256 },
+    /// A contract call at the block with hash `block`.
+    View {
+        to: Address,
+        data: Bytes,
+        block: B256,
+    },
+}
+
+/// What the providers agree on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Answer {
+    Head(Head),
+    Contains(bool),
+    Transaction(Box<Transaction>),
+    Settled(Option<Block>),
+    Withdrawal(WithdrawalStatus),
+    Sequence(u64),
+    View(Bytes),
+    /// An answer that is too large to keep; its digest.
+    Large(B256),
+}
+
+/// What one provider said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Vote {
+    /// The provider's name: a host, with a number where there are several.
+    pub provider: Arc<str>,
+    pub said: Said,
+}
+
+/// The kinds of what a provider says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Said {
+    /// The digest of its answer.
+    Answer(B256),
+    /// Its failure.
+    Failed(Arc<str>),
+    /// It had not answered when enough others had.
+    Late,
+    /// Its votes do not count for a while, and it was not asked.
+    SetAside,
+}
+
+impl Question {
+    pub fn transaction(transaction: &TxRef, head: &Head) -> Self {
+        Self::Transaction {
+            transaction: transaction.clone(),
+            head: head.block.hash,
+        }
+    }
+
+    pub fn settled(head: &Head) -> Self {
+        Self::Settled {
+            head: head.block.hash,
+        }
+    }
+
+    pub fn withdrawal(encoded: &Bytes, transaction: Option<&TxRef>, block: &Block) -> Self {
+        Self::Withdrawal {
+            encoded: encoded.clone(),
+            transaction: transaction.cloned(),
+            block: block.hash,
+        }
+    }
+
+    pub fn sequence(owner: &Address, block: &Block) -> Self {
+        Self::Sequence {
+            owner: owner.clone(),
+            block: block.hash,
+        }
+    }
+
+    pub fn view(to: &Address, data: &Bytes, block: &Block) -> Self {
+        Self::View {
+            to: to.clone(),
+            data: data.clone(),
+            block: block.hash,
+        }
+    }
+
+    /// What is asked about, in words.
+    pub fn subject(&self) -> &'static str {
+        match self {
+            Self::Head { .. } => "the head",
+            Self::Contains(_) => "a block",
+            Self::Transaction { .. } => "the transaction",
+            Self::Settled { .. } => "the final block",
+            Self::Withdrawal { .. } => "the withdrawal",
+            Self::Sequence { .. } => "the sequence",
+            Self::View { .. } => "a contract's state",
+        }
+    }
+}
+
+impl Answer {
+    /// The digest of the answer.
+    pub fn digest(&self) -> B256 {
+        match self {
+            Self::Large(digest) => *digest,
+            Self::Head(head) => digest(head),
+            Self::Contains(holds) => digest(holds),
+            Self::Transaction(transaction) => digest(transaction),
+            Self::Settled(block) => digest(block),
+            Self::Withdrawal(status) => digest(status),
+            Self::Sequence(number) => digest(number),
+            Self::View(bytes) => digest(bytes),
+        }
+    }
+}
+
+/// The digest of an answer: the sha256 of its compact JSON.
+pub fn digest(answer: &impl Serialize) -> B256 {
+    let mut hash = Sha256::new();
+    // Nothing that is read of a chain fails to become JSON; what would has the digest of nothing, which no answer has.
+    match serde_json::to_writer(&mut hash, answer) {
+        Ok(()) => B256::from_slice(&hash.finalize()),
+        Err(_) => B256::ZERO,
+    }
+}
+
+tokio::task_local! {
+    static READS: Arc<Mutex<Vec<Read>>>;
+}
+
+/// The reads of a claim so far.
+#[derive(Clone, Debug, Default)]
+pub struct Reads(Arc<Mutex<Vec<Read>>>);
+
+impl Reads {
+    /// The reads that are recorded now; new ones where none are.
+    pub fn current() -> Self {
+        READS
+            .try_with(|reads| Self(reads.clone()))
+            .unwrap_or_default()
+    }
+
+    /// The reads in the order in which they ended.
+    pub fn all(&self) -> Vec<Read> {
+        let reads = self.0.lock();
+        reads.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Does `work` while `reads` records what it reads. What `work` spawns is not recorded.
+pub async fn during<T>(reads: &Reads, work: impl Future<Output = T>) -> T {
+    READS.scope(reads.0.clone(), work).await
+}
+
+/// Records a read, where reads are recorded.
+pub fn note(read: impl FnOnce() -> Read) {
+    if let Ok(reads) = READS.try_with(Arc::clone) {
+        let read = read();
+        let mut reads = reads.lock().unwrap_or_else(PoisonError::into_inner);
+        reads.push(read);
+    }
+}
+
+/// Whether reads are recorded.
+pub fn is_kept() -> bool {
+    READS.try_with(|_| ()).is_ok()
+}
