@@ -37,6 +37,7 @@ guides! {
     integrate, "guide/integrate.md", "Use the integrator API from an app: quotes, status, listing, webhooks, sockets.";
     clients, "guide/clients.md", "Published clients that run against the daemon unmodified, and what differs.";
     oracle, "guide/oracle.md", "Run an attestation oracle, and call one.";
+    evidence, "guide/evidence.md", "Why a statement was signed: explain, verify, judge without signing, run beside another oracle.";
     solver, "guide/solver.md", "Run the solver: market file, funds, limits, what to watch.";
     operate, "guide/operate.md", "Operate the daemon: listeners, proxies, limits, store, halts.";
     protocol, "guide/protocol.md", "The formats and rules on the wire and on chain, in numbered sections.";

@@ -706,3 +706,53 @@ fn a_solvers_key_may_be_in_a_key_service_of_its_own() {
         assert_eq!(all, [variable], "{mistakes}");
     }
 }
+
+#[test]
+fn a_shadow_needs_no_key_and_is_an_oracle_only() {
+    let shadow = |set: &[(&str, &str)]| {
+        let own = [("ENVIRONMENT", "mainnets.prod"), ("SHADOW", "1")];
+        let all = own.iter().chain(set);
+        let all = all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::from_variables(all)
+    };
+    let config = shadow(&[("SHADOW_OF", "https://oracle.example/")]).unwrap();
+    assert!(matches!(config.signing, Signing::Nobody));
+    let of = config.shadow.unwrap().of.unwrap();
+    assert_eq!(of.as_str(), "https://oracle.example/");
+    assert_eq!(shadow(&[]).unwrap().shadow.unwrap().of, None);
+    let key = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+    assert_eq!(
+        shadow(&[("ECDSA_PRIVATE_KEY", key)]).unwrap().unused,
+        ["ECDSA_PRIVATE_KEY"]
+    );
+    for (set, wanted) in [
+        (
+            &[("SHADOW", "yes"), ("ECDSA_PRIVATE_KEY", key)][..],
+            "SHADOW: expected 1 or 0",
+        ),
+        (
+            &[("SHADOW_OF", "oracle.example")],
+            "SHADOW_OF: expected a URL",
+        ),
+        (
+            &[("SHADOW_OF", "file:///etc/passwd")],
+            "SHADOW_OF: expected a URL",
+        ),
+        (
+            &[
+                ("SHADOW", "0"),
+                ("SHADOW_OF", "https://o/"),
+                ("ECDSA_PRIVATE_KEY", key),
+            ],
+            "SHADOW_OF: needs SHADOW=1",
+        ),
+        (
+            &[("INTEGRATOR_HTTP_PORT", "1"), ("SOLVER_PRIVATE_KEY", key)],
+            "SHADOW: a shadow settles nothing",
+        ),
+    ] {
+        let mistakes = shadow(set).unwrap_err().to_string();
+        assert!(mistakes.contains(wanted), "{wanted}: {mistakes}");
+    }
+    assert_eq!(read(&[("SHADOW", "0")]).unwrap().shadow, None);
+}

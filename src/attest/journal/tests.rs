@@ -981,3 +981,99 @@ async fn what_was_signed_outlives_the_process() {
             .is_some()
     );
 }
+
+/// Signs `statement` at `now` while a request to `target` is judged.
+async fn judged(journal: &Journal, target: &str, statement: &Statement, now: u64) {
+    let claim = evidence::Claim {
+        target: target.into(),
+        body: b"{}".to_vec().into(),
+        key: None,
+    };
+    let signed = evidence::of(claim, journal.sign(statement, now)).await;
+    signed.unwrap();
+}
+
+#[tokio::test]
+async fn why_a_statement_was_signed_is_kept_with_it_and_with_those_that_are_void() {
+    let store = Arc::new(MemoryStore::default());
+    let judge = Judge {
+        version: "1.2.3".into(),
+        configuration: b(9),
+    };
+    let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+    let journal = journal.judged_by(judge);
+    let statement = fill(1, &[2], 3);
+    let why = async |at: u64| {
+        let entry = journal.entry(&statement.key).await.unwrap();
+        let mut entry = entry.unwrap_or_else(|| super::halts::entry_of(&statement, at));
+        entry.at = at;
+        let why = journal.why(&statement.key, &entry).await.unwrap();
+        why.map(|why| (why.target, why.version, why.configuration))
+    };
+    let kept = |target: &str| Some((target.to_owned(), "1.2.3".to_owned(), b(9)));
+    judged(&journal, "/first", &statement, 5).await;
+    // The same again is the same statement, which was signed for the first request.
+    judged(&journal, "/second", &statement, 6).await;
+    assert_eq!((why(5).await, why(6).await), (kept("/first"), None));
+    assert!(journal.void(&statement.key, "gone", 7).await.unwrap());
+    judged(&journal, "/third", &statement, 8).await;
+    assert_eq!(
+        (why(5).await, why(8).await),
+        (kept("/first"), kept("/third"))
+    );
+    // Nobody said why: it is signed all the same.
+    let other = fill(4, &[5], 6);
+    journal.sign(&other, 9).await.unwrap();
+    let entry = journal.entry(&other.key).await.unwrap().unwrap();
+    assert_eq!(journal.why(&other.key, &entry).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_refused_statement_leaves_no_evidence() {
+    let store = Arc::new(MemoryStore::default());
+    let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+    judged(&journal, "/first", &fill(1, &[2], 3), 5).await;
+    let claim = evidence::Claim {
+        target: "/second".into(),
+        body: b"{}".to_vec().into(),
+        key: None,
+    };
+    let conflicting = refund(1, &[2], 4);
+    let refused = evidence::of(claim, journal.sign(&conflicting, 6)).await;
+    assert!(matches!(refused, Err(JournalError::Conflict { .. })));
+    let all = Range::new(rows::EVIDENCE, &[], None, usize::MAX);
+    assert_eq!(store.scan(all).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn statements_are_found_by_their_transaction_and_signed_again_only_while_they_stand() {
+    let store = Arc::new(MemoryStore::default());
+    let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+    let credited = deposit(0x11, 1, 2);
+    let paid = fill(1, &[2], 3).paid_by(&base(), &tx(0x11), 0).resting_on(
+        &base(),
+        &tx(0x11),
+        &block(7, 1),
+    );
+    journal.sign(&credited, 5).await.unwrap();
+    let made = journal.sign(&paid, 5).await.unwrap();
+    let about =
+        async |chain: &str, transaction: &str| journal.about(chain, transaction).await.unwrap();
+    assert_eq!(
+        about("base", "0x11").await,
+        [credited.key.clone(), paid.key.clone()]
+    );
+    assert_eq!(
+        (about("base", "0x1").await, about("bas", "0x11").await),
+        (vec![], vec![])
+    );
+    assert_eq!(journal.signature_of(&paid.key).await.unwrap(), Some(made));
+    journal
+        .reorged(&credited.key, &base(), &block(7, 1), 6)
+        .await
+        .unwrap();
+    assert_eq!(about("base", "0x11").await, [paid.key.clone()]);
+    // The chain is halted.
+    assert_eq!(journal.signature_of(&paid.key).await.unwrap(), None);
+    assert_eq!(journal.signature_of(&credited.key).await.unwrap(), None);
+}
