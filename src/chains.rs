@@ -13,8 +13,8 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use vm::{
-    Chain, ChainEntry, ChainId, ChainReader, ChainSpec, Endpoint, Family, FillRouters, Provider,
-    StateReader, quorum::Quorum, trade::TradingProvider,
+    Chain, ChainEntry, ChainSpec, Endpoint, Family, FillRouters, Provider, quorum::Quorum,
+    trade::TradingProvider,
 };
 
 use self::providers::{Source, World, endpoints, for_strangers, named, required};
@@ -42,7 +42,6 @@ const BUNDLED: &[(&str, &str, &str)] = &[
 pub const ALLOCATOR: &str = "aurora";
 
 /// All configured chains in the order of the file, and those that the hub file names.
-#[derive(Clone)]
 pub struct Chains {
     list: Vec<Loaded>,
     by_id: HashMap<String, usize>,
@@ -182,37 +181,6 @@ impl Chains {
     pub fn opened(&self) -> impl Iterator<Item = &Opened> {
         let listed = self.list.iter().flat_map(|loaded| &loaded.chain);
         listed.chain(&self.hub).chain(&self.allocator)
-    }
-
-    /// The same chains, each read by what `reader` makes for it.
-    #[must_use]
-    pub fn reading<R>(&self, mut reader: impl FnMut(&ChainId) -> Arc<R>) -> Self
-    where
-        R: ChainReader + StateReader + 'static,
-    {
-        let mut read = |opened: &Opened| {
-            let made = reader(&opened.chain.spec.id);
-            let state = opened.chain.state.as_ref().map(|_| made.clone() as _);
-            let spec = opened.chain.spec.clone();
-            Opened {
-                chain: Chain {
-                    spec,
-                    reader: made,
-                    state,
-                },
-                ..opened.clone()
-            }
-        };
-        let list = self.list.iter().map(|loaded| Loaded {
-            chain: loaded.chain.as_ref().map(&mut read).map_err(Clone::clone),
-            ..loaded.clone()
-        });
-        Self {
-            list: list.collect(),
-            hub: self.hub.as_ref().map(&mut read).map_err(Clone::clone),
-            allocator: self.allocator.as_ref().map(&mut read).map_err(Clone::clone),
-            ..self.clone()
-        }
     }
 
     /// What each chain is judged by.

@@ -2,6 +2,7 @@
 //! keeps with the statement (guide: evidence).
 
 use alloy::primitives::{B256, Bytes};
+use sha2::{Digest, Sha256};
 use vm::evidence::{self, Reads};
 
 pub use crate::store::rows::evidence::Evidence;
@@ -21,12 +22,39 @@ pub struct Claim {
     pub key: Option<String>,
 }
 
+impl Claim {
+    /// What equal requests of callers with one key share; `None` for one that is too large to keep.
+    pub fn digest(&self) -> Option<B256> {
+        if !self.is_kept() {
+            return None;
+        }
+        let mut hash = Sha256::new();
+        for part in [self.key.as_deref().unwrap_or_default(), &self.target] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        hash.update([u8::from(self.key.is_some())]);
+        hash.update(&self.body);
+        Some(B256::from_slice(&hash.finalize()))
+    }
+
+    fn is_kept(&self) -> bool {
+        let most = match self.key {
+            Some(_) => OF_KEYS,
+            None => OF_STRANGERS,
+        };
+        self.body.len() <= most
+    }
+}
+
 /// Which daemon judges, and by which rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judge {
     pub version: String,
     /// The digest of the chains and of the settings by which it judges.
     pub configuration: B256,
+    /// Whether it records what it judges over evidence, as whoever judges without a daemon does.
+    pub replays: bool,
 }
 
 tokio::task_local! {
@@ -40,22 +68,21 @@ pub async fn of<T>(claim: Claim, work: impl Future<Output = T>) -> T {
     UNDER_WAY.scope((claim, reads.clone()), work).await
 }
 
-/// The evidence of the claim that is judged now; `None` where nobody said which.
-pub fn now(judge: &Judge) -> Option<Evidence> {
+/// The evidence of the claim that is judged now, and the claim's digest; `None` where nobody said which claim.
+pub fn now(judge: &Judge) -> Option<(Evidence, Option<B256>)> {
     let made = UNDER_WAY.try_with(|(claim, reads)| {
-        let most = match claim.key {
-            Some(_) => OF_KEYS,
-            None => OF_STRANGERS,
-        };
-        let body = (claim.body.len() <= most).then(|| String::from_utf8_lossy(&claim.body));
-        Evidence {
+        let body = claim
+            .is_kept()
+            .then(|| String::from_utf8_lossy(&claim.body));
+        let evidence = Evidence {
             target: claim.target.clone(),
             body: body.unwrap_or_default().into_owned(),
             key: claim.key.clone(),
             version: judge.version.clone(),
             configuration: judge.configuration,
             reads: reads.all(),
-        }
+        };
+        (evidence, claim.digest())
     });
     made.ok()
 }

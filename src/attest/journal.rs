@@ -18,6 +18,7 @@ use std::{
 
 use alloy::primitives::B256;
 use tokio::sync::OnceCell;
+use vm::evidence::Replay;
 use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
 
@@ -32,7 +33,7 @@ use crate::{
     sign::{SignError, Signer},
     store::{
         Batch, Expect, Key, Outcome, Range, Store, StoreError,
-        rows::{self, RowError, consumption, entry, signature, slot, void},
+        rows::{self, RowError, claimed::Claimed, consumption, entry, signature, slot, void},
     },
 };
 
@@ -200,8 +201,8 @@ impl Journal {
         for _ in 0..ATTEMPTS {
             let stood = known.is_some();
             let mut batch = recording(statement, known.take(), now)?;
-            if !stood && let Some(why) = evidence::now(&self.judge) {
-                batch = batch.put(rows::evidence::key(&statement.key, now), why.encode()?);
+            if !stood {
+                batch = self.explained(batch, &statement.key, now)?;
             }
             let (key, found) = match self.store.commit(batch).await? {
                 Outcome::Applied { .. } => return Ok(stood),
@@ -227,6 +228,50 @@ impl Journal {
             "the rows of {} keep changing",
             statement.key
         )))
+    }
+
+    /// Adds why the statement `key` is signed, where somebody said so. Evidence in place of the chains records nothing
+    /// new: it tells what was, and the statement may have become void since.
+    fn explained(&self, batch: Batch, key: &str, at: u64) -> Result<Batch, JournalError> {
+        if Replay::current().is_some() && !self.judge.replays {
+            return Err(JournalError::Unsure(format!("{key} stands no longer")));
+        }
+        let Some((why, claim)) = evidence::now(&self.judge) else {
+            return Ok(batch);
+        };
+        let batch = batch.put(rows::evidence::key(key, at), why.encode()?);
+        let Some(claim) = claim else {
+            return Ok(batch);
+        };
+        let statement = key.to_owned();
+        let of = Claimed { statement, at };
+        Ok(batch.put(rows::claimed::key(&claim), of.encode()?))
+    }
+
+    /// The evidence of the statement that was signed for an equal request, once its blocks are watched no longer; the
+    /// statement stands, and can be signed again without a chain.
+    pub async fn repeated(&self, claim: &B256) -> Result<Option<Evidence>, JournalError> {
+        let Some(row) = self.store.read(&rows::claimed::key(claim)).await? else {
+            return Ok(None);
+        };
+        let of = Claimed::decode(&row)?;
+        let Some(entry) = self.entry(&of.statement).await? else {
+            return Ok(None);
+        };
+        let watches = entry.facts.iter();
+        let watches: Vec<Key> = watches
+            .map(|fact| rows::watch::key(fact, &of.statement))
+            .collect();
+        let watched = self
+            .store
+            .read_all(&watches)
+            .await?
+            .iter()
+            .any(Option::is_some);
+        if watched || entry.at != of.at {
+            return Ok(None);
+        }
+        self.why(&of.statement, &entry).await
     }
 
     /// The row of the same statement, if it is recorded.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use vm::{Chain, Family, FillRouters, quorum::Quorum, trade::TradingProvider};
 
 /// One configured chain.
-#[derive(Clone)]
 pub struct Loaded {
     pub id: String,
     /// The family's name as written, also for families that this build does not have.

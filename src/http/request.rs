@@ -22,7 +22,7 @@ use super::{
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
 /// An admitted request: routed, within its limits, its key resolved.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     pub method: Method,
     pub version: Version,

@@ -14,7 +14,7 @@ use super::{Rules, claiming, clock::unix_seconds, oracle};
 use crate::{
     api,
     attest::{
-        evidence::{Claim, Evidence},
+        evidence::{Claim, Evidence, Judge},
         journal::{Entry, Journal},
         peers::Peers,
         service::Attestor,
@@ -43,7 +43,7 @@ pub struct Judging {
     store: Arc<MemoryStore>,
     at: u64,
     /// The evidence in place of the chains.
-    replays: Vec<Arc<Replay>>,
+    replay: Option<Arc<Replay>>,
 }
 
 /// What became of a claim.
@@ -92,31 +92,32 @@ impl Judging {
         reads: &[Read],
         at: u64,
     ) -> Result<Self, JudgingError> {
-        Self::of(config, rules, Some(reads), at)
+        Self::of(config, rules, Some(reads.to_vec()), at)
     }
 
     fn of(
         config: &Config,
         rules: &Rules,
-        reads: Option<&[Read]>,
+        reads: Option<Vec<Read>>,
         at: u64,
     ) -> Result<Self, JudgingError> {
         let setup = |why: &dyn ToString| JudgingError::Setup(why.to_string());
         let key = RawKey::nobody().map_err(|error| setup(&error))?;
         let peers = Peers::new(Vec::new(), Duration::ZERO, None).map_err(|error| setup(&error))?;
         let store = Arc::new(MemoryStore::default());
-        let journal = Journal::new(store.clone(), Arc::new(key)).judged_by(rules.judge.clone());
-        let mut replays = Vec::new();
-        let chains = match reads {
-            None => rules.chains.clone(),
-            Some(reads) => rules.chains.reading(|chain| {
-                let replay = Arc::new(Replay::new(chain, reads));
-                replays.push(replay.clone());
-                replay
-            }),
+        let judge = Judge {
+            replays: true,
+            ..rules.judge.clone()
         };
+        let journal = Journal::new(store.clone(), Arc::new(key)).judged_by(judge);
         let settings = rules.settings.clone();
-        let judged = oracle(&chains, settings, Arc::new(journal), store.clone(), peers);
+        let judged = oracle(
+            &rules.chains,
+            settings,
+            Arc::new(journal),
+            store.clone(),
+            peers,
+        );
         let state = Arc::new(api::oracle::State {
             oracle: Attestor {
                 clock: now,
@@ -131,7 +132,7 @@ impl Judging {
             router: router.map_err(|error| setup(&error))?,
             store,
             at,
-            replays,
+            replay: reads.map(Replay::new),
         })
     }
 
@@ -163,7 +164,11 @@ impl Judging {
         };
         let reads = Reads::default();
         let judging = evidence::during(&reads, (endpoint.call)(request));
-        let answer = NOW.scope(self.at, judging).await;
+        let judging = NOW.scope(self.at, judging);
+        let answer = match &self.replay {
+            None => judging.await,
+            Some(replay) => replay.answering(judging).await,
+        };
         let answer = answer.unwrap_or_else(|error| error.into_response());
         let whole = answer.body.bytes().cloned().unwrap_or_default();
         Ok(Judged {
@@ -172,7 +177,7 @@ impl Judging {
             statement: self.statement().await?,
             reads: reads.all(),
             lacking: self
-                .replays
+                .replay
                 .iter()
                 .flat_map(|replay| replay.lacking())
                 .collect(),

@@ -72,6 +72,7 @@ pub fn judge(config: &Config, chains: &Chains) -> Judge {
     Judge {
         version: env!("CARGO_PKG_VERSION").into(),
         configuration: vm::evidence::digest(&rules),
+        replays: false,
     }
 }
 

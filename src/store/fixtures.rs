@@ -11,6 +11,7 @@ use super::{
     rows::{
         account, attempt,
         claim::{Claim, Leg, Stage},
+        claimed::{self, Claimed},
         consumption,
         cursor::{Again, Cursor, Mark},
         dead::{self, Dead},
@@ -217,6 +218,15 @@ fn journal() -> Vec<(Key, Vec<u8>)> {
         (
             evidence::key(STATEMENT, stands.at),
             evidence().encode().unwrap(),
+        ),
+        (
+            claimed::key(&b(6)),
+            Claimed {
+                statement: STATEMENT.into(),
+                at: stands.at,
+            }
+            .encode()
+            .unwrap(),
         ),
         (
             signature::key(&b(1), &signer),

@@ -572,3 +572,28 @@ async fn a_shadow_lets_no_signature_out_and_reports_what_the_other_oracle_answer
     }
     other.stop().await;
 }
+
+/// A statement whose blocks are watched no longer is answered without its chain.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_away() {
+    let world = world::world().await;
+    let daemon = setup(&world).start().await;
+    let claim = recorded(DEPOSITS);
+    let first = daemon.post(DEPOSITS, "apikey1", &claim).await;
+    assert_eq!(first.status, 200);
+    let counter = "intentd_answers_from_evidence_total";
+    for _ in 0..300 {
+        daemon.post(DEPOSITS, "apikey1", &claim).await;
+        if daemon.metrics().await.contains(counter) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(daemon.metrics().await.contains(counter));
+    drop(world);
+    let again = daemon.post(DEPOSITS, "apikey1", &claim).await;
+    assert_eq!((again.status, again.body), (first.status, first.body));
+    // Another caller, and another claim, need the chain.
+    assert_eq!(daemon.post(DEPOSITS, "clientkey", &claim).await.status, 503);
+    daemon.stop().await;
+}

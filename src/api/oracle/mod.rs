@@ -12,30 +12,20 @@ mod initiated;
 mod initiation;
 mod order;
 mod question;
+mod recording;
 mod recover;
 mod refunds;
 mod withdrawals;
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use hyper::Method;
-use serde_json::Value;
 use utoipa::ToSchema;
 
+use self::recording::recorded;
 use crate::{
-    attest::{
-        Refusal,
-        document::unsigned,
-        evidence::{self, Claim},
-        service::Attestor,
-        shadow::{Answered, Shadow},
-    },
-    chains::asking,
-    http::{
-        About, Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape,
-        auth::KEY,
-    },
+    attest::{Refusal, service::Attestor, shadow::Shadow},
+    http::{About, Access, Docs, Flag, Handler, Query, Request, Route, Shape},
 };
 
 pub use chains::Listed;
@@ -62,59 +52,6 @@ impl State {
             false => Ok(wanted),
         }
     }
-}
-
-type Answer = BoxFuture<'static, Result<Response, ApiError>>;
-
-/// What is read for a request is read in the place of its caller, and recorded.
-fn read_for<F>(state: &Shared, request: Request, handler: impl FnOnce(Request) -> F) -> Answer
-where
-    F: Future<Output = Result<Response, ApiError>> + Send + 'static,
-{
-    let keyed = request.key.is_some();
-    let claim = Claim {
-        target: request.target.clone(),
-        body: request.body.clone().into(),
-        key: request.label().map(str::to_owned),
-    };
-    let secret = request
-        .headers
-        .get(KEY)
-        .and_then(|key| key.to_str().ok())
-        .map(str::to_owned);
-    let beside = state
-        .shadow
-        .clone()
-        .map(|shadow| (shadow, claim.clone(), secret, (state.oracle.clock)()));
-    let judging = asking::by(keyed, evidence::of(claim, handler(request)));
-    Box::pin(async move {
-        let answer = judging.await;
-        match beside {
-            None => answer,
-            Some((shadow, claim, secret, now)) => {
-                let answer = answer.unwrap_or_else(|error| error.into_response());
-                let (own, answer) = silent(answer)?;
-                shadow.compare(claim, secret, own, now);
-                Ok(answer)
-            }
-        }
-    })
-}
-
-/// An answer without its signatures.
-fn silent(answer: Response) -> Result<(Answered, Response), ApiError> {
-    let whole = answer.body.bytes().cloned().unwrap_or_default();
-    let mut body: Value = serde_json::from_slice(&whole).map_err(ApiError::internal)?;
-    unsigned(&mut body);
-    let answer = Response {
-        body: Response::json_with(answer.status, &body)?.body,
-        ..answer
-    };
-    let own = Answered {
-        status: answer.status.as_u16(),
-        body,
-    };
-    Ok((own, answer))
 }
 
 /// What its description says of the whole.
@@ -158,11 +95,7 @@ pub static ROUTES: &[Route<State>] = &[
             "Attests the deposits of a transaction: reads it through a quorum of providers and signs the execution \
              that mints them at the hub. `fast` takes the weaker finality of the chain's tiers, where it has any.",
         ),
-        |state, request| {
-            read_for(&state.clone(), request, |request| {
-                deposits::attest(state, request)
-            })
-        },
+        |state, request| recorded(state, request, deposits::attest),
     ),
     attestation::<withdrawals::Ask, withdrawals::Body>(
         "/attestations/depository-withdrawals/v1",
@@ -171,11 +104,7 @@ pub static ROUTES: &[Route<State>] = &[
             "Signs how a depository withdrawal ended: the depository paid it, or its time ran out unpaid. The two \
              exclude each other.",
         ),
-        |state, request| {
-            read_for(&state.clone(), request, |request| {
-                withdrawals::attest(state, request)
-            })
-        },
+        |state, request| recorded(state, request, withdrawals::attest),
     ),
     attestation::<fills::Ask, fills::Body>(
         "/attestations/solver-fills/v1",
@@ -184,11 +113,7 @@ pub static ROUTES: &[Route<State>] = &[
             "Signs that a solver filled an order: judges the order's deposits and the payment of its output. The \
              execution moves the deposits to the solver. A payment serves one order.",
         ),
-        |state, request| {
-            read_for(&state.clone(), request, |request| {
-                fills::attest(state, request)
-            })
-        },
+        |state, request| recorded(state, request, fills::attest),
     ),
     attestation::<refunds::Ask, refunds::Body>(
         "/attestations/solver-refunds/v1",
@@ -197,11 +122,7 @@ pub static ROUTES: &[Route<State>] = &[
             "Signs that a solver refunded an order: judges the order's deposits and the payment of a refund. The \
              execution moves the deposits to the solver. Fill and refund exclude each other.",
         ),
-        |state, request| {
-            read_for(&state.clone(), request, |request| {
-                refunds::attest(state, request)
-            })
-        },
+        |state, request| recorded(state, request, refunds::attest),
     ),
     attestation::<recover::Ask, recover::Body>(
         "/attestations/recover/v1",
@@ -210,11 +131,7 @@ pub static ROUTES: &[Route<State>] = &[
             "For a deposit that nobody filled or gave back: signs the execution that moves it to its \
              depositor's account at the hub.",
         ),
-        |state, request| {
-            read_for(&state.clone(), request, |request| {
-                recover::attest(state, request)
-            })
-        },
+        |state, request| recorded(state, request, recover::attest),
     ),
     attestation::<initiation::Ask, initiation::Body>(
         "/attestations/withdrawal-initiation/v1",
@@ -223,11 +140,7 @@ pub static ROUTES: &[Route<State>] = &[
             "Signs the execution that sets a hub balance apart for the withdrawal that its owner's signature \
              asks for.",
         ),
-        |state, request| {
-            read_for(&state.clone(), request, |request| {
-                initiation::attest(state, request)
-            })
-        },
+        |state, request| recorded(state, request, initiation::attest),
     ),
     attestation::<initiated::Ask, initiated::Body>(
         "/attestations/withdrawal-initiated/v1",
@@ -236,11 +149,7 @@ pub static ROUTES: &[Route<State>] = &[
             "What is set apart for a withdrawal: the hub's own record, read through the same quorum as everything \
              that is signed. Nothing is signed.",
         ),
-        |state, request| {
-            read_for(&state.clone(), request, |request| {
-                initiated::attest(state, request)
-            })
-        },
+        |state, request| recorded(state, request, initiated::attest),
     ),
 ];
 

@@ -999,6 +999,7 @@ async fn why_a_statement_was_signed_is_kept_with_it_and_with_those_that_are_void
     let judge = Judge {
         version: "1.2.3".into(),
         configuration: b(9),
+        replays: false,
     };
     let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
     let journal = journal.judged_by(judge);
@@ -1076,4 +1077,68 @@ async fn statements_are_found_by_their_transaction_and_signed_again_only_while_t
     // The chain is halted.
     assert_eq!(journal.signature_of(&paid.key).await.unwrap(), None);
     assert_eq!(journal.signature_of(&credited.key).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_equal_request_finds_its_evidence_once_nothing_watches_and_records_nothing_over_it() {
+    let store = Arc::new(MemoryStore::default());
+    let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+    let statement = deposit(0x11, 1, 2);
+    let claim = |target: &str, key: Option<&str>| evidence::Claim {
+        target: target.into(),
+        body: b"{}".to_vec().into(),
+        key: key.map(str::to_owned),
+    };
+    judged(&journal, "/first", &statement, 5).await;
+    let found = async |of: evidence::Claim| {
+        let found = journal.repeated(&of.digest().unwrap()).await.unwrap();
+        found.map(|found| found.target)
+    };
+    assert_eq!(
+        found(claim("/first", None)).await,
+        None,
+        "its block is watched"
+    );
+    let watched = journal.watched(&base()).await.unwrap();
+    for one in &watched {
+        journal.settled(one).await.unwrap();
+    }
+    assert_eq!(
+        found(claim("/first", None)).await.as_deref(),
+        Some("/first")
+    );
+    assert_eq!(found(claim("/other", None)).await, None);
+    assert_eq!(found(claim("/first", Some("label"))).await, None);
+    assert!(journal.void(&statement.key, "gone", 7).await.unwrap());
+    assert_eq!(found(claim("/first", None)).await, None, "it is void");
+    // Whoever had found it before does not bring it back.
+    let replay = vm::evidence::Replay::new(Vec::new());
+    let again = replay.answering(journal.sign(&statement, 8)).await;
+    assert!(matches!(again, Err(JournalError::Unsure(_))), "{again:?}");
+    assert_eq!(journal.entry(&statement.key).await.unwrap(), None);
+}
+
+#[test]
+fn large_claims_are_not_kept_and_claims_are_told_apart() {
+    let claim = |target: &str, body: usize, key: Option<&str>| evidence::Claim {
+        target: target.into(),
+        body: vec![b'x'; body].into(),
+        key: key.map(str::to_owned),
+    };
+    let digests = [
+        claim("/a", 1, None),
+        claim("/ax", 0, None),
+        claim("/a", 2, None),
+        claim("/a", 1, Some("")),
+        claim("/a", 1, Some("k")),
+    ];
+    let digests: HashSet<_> = digests
+        .iter()
+        .map(|claim| claim.digest().unwrap())
+        .collect();
+    assert_eq!(digests.len(), 5);
+    assert!(claim("/a", 8 << 10, None).digest().is_some());
+    assert_eq!(claim("/a", (8 << 10) + 1, None).digest(), None);
+    assert!(claim("/a", 256 << 10, Some("k")).digest().is_some());
+    assert_eq!(claim("/a", (256 << 10) + 1, Some("k")).digest(), None);
 }

@@ -5,7 +5,7 @@ use vm::protocol::signature::Signature;
 use super::Check;
 use crate::store::{
     StoreError,
-    rows::{Row, consumption, entry, slot, void},
+    rows::{Row, consumption, entry, evidence, slot, void},
 };
 
 impl Check<'_> {
@@ -38,6 +38,11 @@ impl Check<'_> {
                 }
                 None => Ok(()),
             },
+            Row::Claimed(_, of) => {
+                let why = "its statement has no evidence";
+                self.demand(evidence::key(&of.statement, of.at), why, |_| true)
+                    .await
+            }
             Row::Signature {
                 digest,
                 signer,

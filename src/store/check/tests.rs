@@ -131,7 +131,12 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::event::key(1), &["delivery", "dead", "history"]),
         (rows::history::key(&id, 1), &["event"]),
         (rows::integrator::key("app"), &["delivery", "dead"]),
+        (
+            rows::evidence::key(STATEMENT, fixtures::statement().at),
+            &["claimed"],
+        ),
         // No other row refers to these.
+        (rows::claimed::key(&B256::repeat_byte(6)), &[]),
         (rows::delivery::key("app", 1), &[]),
         (rows::dead::key("app", 1), &[]),
         (

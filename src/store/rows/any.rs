@@ -3,14 +3,14 @@
 use alloy::primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    ATTEMPT, CANDLE, CLAIM, CONSUMPTION, CURSOR, DEAD, DELIVERY, ENTRY, EVENT, EVIDENCE, FACTS,
-    HALT, HISTORY, INTEGRATOR, LANE, LARGE, LEASE, LISTED, MARK, OPEN, ORDER, OUTLAY, PARKED,
-    PAUSE, QUOTE, REQUEST, RESERVATION, RESOURCE, RowError, SETTLEMENT, SIGHTING, SIGNATURE, SLOT,
-    SUMMARY, TRANSACTION, VERSION, VOID, WATCH, WITNESS, account, attempt, candle, claim,
-    consumption, cursor, dead, delivery, deposit_tx, entry, event, evidence, facts, halt, history,
-    integrator, large, lease, listed, mark, open, order, outlay, parked, pause, quote, request,
-    reservation, settlement, signature, slot, summary, transaction, tx_details, version, void,
-    watch, words,
+    ATTEMPT, CANDLE, CLAIM, CLAIMED, CONSUMPTION, CURSOR, DEAD, DELIVERY, ENTRY, EVENT, EVIDENCE,
+    FACTS, HALT, HISTORY, INTEGRATOR, LANE, LARGE, LEASE, LISTED, MARK, OPEN, ORDER, OUTLAY,
+    PARKED, PAUSE, QUOTE, REQUEST, RESERVATION, RESOURCE, RowError, SETTLEMENT, SIGHTING,
+    SIGNATURE, SLOT, SUMMARY, TRANSACTION, VERSION, VOID, WATCH, WITNESS, account, attempt, candle,
+    claim, claimed, consumption, cursor, dead, delivery, deposit_tx, entry, event, evidence, facts,
+    halt, history, integrator, large, lease, listed, mark, open, order, outlay, parked, pause,
+    quote, request, reservation, settlement, signature, slot, summary, transaction, tx_details,
+    version, void, watch, words,
 };
 use crate::{
     integrator::Integrator,
@@ -65,7 +65,7 @@ pub enum Kept {
 
 /// All kinds in the order of their numbers.
 #[rustfmt::skip]
-pub const KINDS: [RowKind; 38] = [
+pub const KINDS: [RowKind; 39] = [
     RowKind { kind: ENTRY, name: "entry", room: Journal, kept: Good, refers: &[SLOT, CONSUMPTION],
         decode: |name, _, value| Ok(Row::Entry(name.text()?, entry::Entry::decode(value)?.into())) },
     RowKind { kind: SIGNATURE, name: "signature", room: Journal, kept: Good, refers: &[],
@@ -156,6 +156,8 @@ pub const KINDS: [RowKind; 38] = [
         decode: |_, key, value| Ok(Row::Candles(candle::page(key)?, candle::decode(value)?)) },
     RowKind { kind: EVIDENCE, name: "evidence", room: Journal, kept: Good, refers: &[],
         decode: |name, _, value| name.evidence(value) },
+    RowKind { kind: CLAIMED, name: "claimed", room: Journal, kept: Good, refers: &[EVIDENCE],
+        decode: |name, _, value| Ok(Row::Claimed(name.word()?, claimed::Claimed::decode(value)?)) },
     RowKind { kind: ATTEMPT, name: "attempt", room: Solver, kept: Done, refers: &[LANE, CLAIM, REQUEST, RESOURCE],
         decode: |name, _, value| {
             let (lane, id) = name.of_lane()?;
@@ -204,6 +206,8 @@ pub enum Row {
     },
     /// The statement, the second of its entry, and its evidence.
     Evidence(String, u64, Box<evidence::Evidence>),
+    /// The digest of the request, and its statement.
+    Claimed(B256, claimed::Claimed),
     Halt(String, halt::Halt),
     Request(B256, Box<Request>),
     Order {

@@ -42,6 +42,7 @@ mod any;
 pub mod attempt;
 pub mod candle;
 pub mod claim;
+pub mod claimed;
 pub mod consumption;
 pub mod cursor;
 pub mod dead;
@@ -122,6 +123,7 @@ pub const QUOTE: Kind = Kind(42);
 pub const LARGE: Kind = Kind(43);
 pub const CANDLE: Kind = Kind(44);
 pub const EVIDENCE: Kind = Kind(45);
+pub const CLAIMED: Kind = Kind(46);
 pub const ATTEMPT: Kind = Kind(50);
 pub const RESOURCE: Kind = Kind(51);
 

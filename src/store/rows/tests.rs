@@ -108,6 +108,13 @@ fn layouts_never_change() {
 
 #[test]
 fn layout_of_evidence_never_changes() {
+    let claimed = claimed::Claimed {
+        statement: "a/b".into(),
+        at: 300,
+    };
+    assert_eq!(hex(&claimed.encode().unwrap()), "0103612f62ac02");
+    let key = claimed::key(&b(1));
+    assert_eq!((key.kind.0, hex(&key.name)), (46, "01".repeat(32)));
     let evidence = crate::store::fixtures::evidence();
     let row = evidence.encode().unwrap();
     assert_eq!(row[0], 1);

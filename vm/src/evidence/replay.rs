@@ -1,35 +1,39 @@
-//! Evidence in place of a chain.
+//! Evidence in place of the chains.
 
-use std::sync::{Mutex, PoisonError};
-
-use async_trait::async_trait;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Answer, Question, Read};
-use crate::{
-    ChainReader, ReadError, StateReader,
-    types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
-};
+use crate::{ReadError, types::ChainId};
 
-/// Answers from the recorded reads of one chain. A question that was not recorded has no answer.
+tokio::task_local! {
+    static REPLAY: Arc<Replay>;
+}
+
+/// Answers from recorded reads. A question that was not recorded has no answer.
 #[derive(Debug)]
 pub struct Replay {
-    chain: ChainId,
     /// A question that was asked more than once has its answers in their order; the last one stays.
-    reads: Mutex<Vec<(Question, Answer)>>,
+    reads: Mutex<Vec<Read>>,
     /// Why questions had no answer.
     lacking: Mutex<Vec<String>>,
 }
 
 impl Replay {
-    /// Answers from the reads of `chain` among `reads`.
-    pub fn new(chain: &ChainId, reads: &[Read]) -> Self {
-        let own = reads.iter().filter(|read| read.chain == *chain);
-        let own = own.map(|read| (read.question.clone(), read.answer.clone()));
-        Self {
-            chain: chain.clone(),
-            reads: Mutex::new(own.collect()),
+    pub fn new(reads: Vec<Read>) -> Arc<Self> {
+        Arc::new(Self {
+            reads: Mutex::new(reads),
             lacking: Mutex::default(),
-        }
+        })
+    }
+
+    /// Does `work`, whose quorums answer from these reads and ask no provider.
+    pub async fn answering<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> T {
+        REPLAY.scope(self.clone(), work).await
+    }
+
+    /// The reads that answer what is asked now; `None` where providers do.
+    pub fn current() -> Option<Arc<Self>> {
+        REPLAY.try_with(Arc::clone).ok()
     }
 
     /// Why questions had no answer so far.
@@ -38,114 +42,40 @@ impl Replay {
         lacking.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The recorded read of a question to `chain`.
+    pub fn read(&self, chain: &ChainId, question: &Question) -> Result<Read, ReadError> {
+        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |read: &Read| read.chain == *chain && read.question == *question;
+        let Some(at) = reads.iter().position(same) else {
+            let what = question.subject();
+            return Err(self.lacks(format!(
+                "the evidence of {chain} has no answer about {what}"
+            )));
+        };
+        let read = match reads[at + 1..].iter().any(same) {
+            true => reads.remove(at),
+            false => reads[at].clone(),
+        };
+        match read.answer {
+            Answer::Large(_) => {
+                let why =
+                    format!("the evidence of {chain} keeps of a large answer only its digest");
+                Err(self.lacks(why))
+            }
+            _ => Ok(read),
+        }
+    }
+
+    /// The error about a read of another kind than its question's.
+    pub fn other(&self, chain: &ChainId) -> ReadError {
+        self.lacks(format!(
+            "the evidence of {chain} has an answer of another kind"
+        ))
+    }
+
     fn lacks(&self, why: String) -> ReadError {
         let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
         lacking.push(why.clone());
         ReadError::Unavailable(why)
-    }
-
-    /// The recorded answer, as `of` takes it.
-    fn answer<T>(
-        &self,
-        question: &Question,
-        of: impl FnOnce(Answer) -> Option<T>,
-    ) -> Result<T, ReadError> {
-        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |(asked, _): &(Question, Answer)| asked == question;
-        let Some(at) = reads.iter().position(same) else {
-            let (chain, what) = (&self.chain, question.subject());
-            let why = format!("the evidence of {chain} has no answer about {what}");
-            return Err(self.lacks(why));
-        };
-        let answer = match reads[at + 1..].iter().any(same) {
-            true => reads.remove(at).1,
-            false => reads[at].1.clone(),
-        };
-        if matches!(answer, Answer::Large(_)) {
-            let why = format!(
-                "the evidence of {} keeps of a large answer only its digest",
-                self.chain
-            );
-            return Err(self.lacks(why));
-        }
-        let other = || {
-            format!(
-                "the evidence of {} has an answer of another kind",
-                self.chain
-            )
-        };
-        of(answer).ok_or_else(|| self.lacks(other()))
-    }
-
-    fn tip(&self, fresh: bool) -> Result<Head, ReadError> {
-        self.answer(&Question::Head { fresh }, |answer| match answer {
-            Answer::Head(head) => Some(head),
-            _ => None,
-        })
-    }
-}
-
-#[async_trait]
-impl ChainReader for Replay {
-    async fn head(&self) -> Result<Head, ReadError> {
-        self.tip(false)
-    }
-
-    async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.tip(true)
-    }
-
-    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        self.answer(&Question::Contains(block.clone()), |answer| match answer {
-            Answer::Contains(holds) => Some(holds),
-            _ => None,
-        })
-    }
-
-    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
-        let question = Question::transaction(tx, head);
-        self.answer(&question, |answer| match answer {
-            Answer::Transaction(transaction) => Some(*transaction),
-            _ => None,
-        })
-    }
-}
-
-#[async_trait]
-impl StateReader for Replay {
-    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
-        self.answer(&Question::settled(head), |answer| match answer {
-            Answer::Settled(block) => Some(block),
-            _ => None,
-        })
-    }
-
-    async fn withdrawal(
-        &self,
-        encoded: &Bytes,
-        tx: Option<&TxRef>,
-        block: &Block,
-    ) -> Result<WithdrawalStatus, ReadError> {
-        let question = Question::withdrawal(encoded, tx, block);
-        self.answer(&question, |answer| match answer {
-            Answer::Withdrawal(status) => Some(status),
-            _ => None,
-        })
-    }
-
-    async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
-        let question = Question::sequence(owner, block);
-        self.answer(&question, |answer| match answer {
-            Answer::Sequence(number) => Some(number),
-            _ => None,
-        })
-    }
-
-    async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
-        let question = Question::view(to, data, block);
-        self.answer(&question, |answer| match answer {
-            Answer::View(bytes) => Some(bytes),
-            _ => None,
-        })
     }
 }

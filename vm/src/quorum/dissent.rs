@@ -53,6 +53,9 @@ pub trait Answer: Large + Clone + Send + Sync + 'static {
     /// The answer as evidence: a large one as its digest.
     fn shown(&self) -> evidence::Answer;
 
+    /// The answer that evidence has; `None` for one of another kind.
+    fn of_evidence(answer: evidence::Answer) -> Option<Self>;
+
     /// What `self` means when `agreed`, a different answer, is agreed.
     fn against(&self, agreed: &Self) -> Dissent;
 
@@ -93,6 +96,13 @@ impl Answer for Transaction {
         }
     }
 
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Transaction(found) => Some(*found),
+            _ => None,
+        }
+    }
+
     /// A receipt may not be there yet when it is read, although its block is when that is read.
     fn against(&self, agreed: &Self) -> Dissent {
         match (self, agreed) {
@@ -109,6 +119,13 @@ impl Answer for WithdrawalStatus {
 
     fn shown(&self) -> evidence::Answer {
         evidence::Answer::Withdrawal(*self)
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Withdrawal(status) => Some(status),
+            _ => None,
+        }
     }
 
     /// Some chains show their state only as it is now: a withdrawal may end between two reads, or be in doubt again for a
@@ -135,6 +152,13 @@ impl Answer for u64 {
         evidence::Answer::Sequence(*self)
     }
 
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Sequence(number) => Some(number),
+            _ => None,
+        }
+    }
+
     fn against(&self, _: &Self) -> Dissent {
         Dissent::Lie
     }
@@ -147,6 +171,13 @@ impl Answer for Bytes {
 
     fn shown(&self) -> evidence::Answer {
         evidence::Answer::View(self.clone())
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::View(bytes) => Some(bytes),
+            _ => None,
+        }
     }
 
     fn against(&self, _: &Self) -> Dissent {
@@ -162,6 +193,13 @@ impl Answer for Option<Block> {
 
     fn shown(&self) -> evidence::Answer {
         evidence::Answer::Settled(self.clone())
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Settled(block) => Some(block),
+            _ => None,
+        }
     }
 
     fn against(&self, _: &Self) -> Dissent {
@@ -200,6 +238,15 @@ impl Answer for Sight {
 
     fn shown(&self) -> evidence::Answer {
         evidence::Answer::Contains(*self == Self::Holds)
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Contains(holds) => {
+                Some(if holds { Self::Holds } else { Self::Other })
+            }
+            _ => None,
+        }
     }
 
     /// A shorter chain proves nothing about the block: one liar and one honest laggard would deny it.

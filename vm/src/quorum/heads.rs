@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     ReadError,
-    evidence::{self, Question},
+    evidence::{self, Question, Replay},
     types::{Block, Head},
 };
 
@@ -56,6 +56,14 @@ enum Step {
 impl Quorum {
     /// The `required`-th highest head, once as many providers confirm it.
     pub(super) async fn agree(&self, fresh: bool) -> Result<Head, ReadError> {
+        if let Some(replay) = Replay::current() {
+            let read = replay.read(&self.chain, &Question::Head { fresh })?;
+            evidence::note(|| read.clone());
+            return match read.answer {
+                evidence::Answer::Head(head) => Ok(head),
+                _ => Err(replay.other(&self.chain)),
+            };
+        }
         let ask = move |provider: &crate::Provider| {
             let reader = provider.reader.clone();
             async move {

@@ -129,6 +129,10 @@ impl Answer for Huge {
         evidence::Answer::Sequence(self.kind.into())
     }
 
+    fn of_evidence(_: evidence::Answer) -> Option<Self> {
+        None
+    }
+
     fn against(&self, _: &Self) -> Dissent {
         Dissent::Race
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     WithdrawalStatus,
-    evidence::{Answer as Shown, Read, Reads, Replay, during},
+    evidence::{Answer as Shown, Read, Reads, during},
 };
 
 /// Everything that a quorum can be asked, in one order.
@@ -97,25 +97,32 @@ async fn what_was_recorded_answers_like_the_quorum_and_nothing_else() {
     }
     let head = quorum.head().await.unwrap();
     let (answers, reads) = recorded(everything(&quorum, &head)).await;
-    let answers = answers.unwrap();
+    let mut answers = answers.unwrap();
     assert_eq!(reads.len(), 7);
-    let replay = Replay::new(&ChainId::new("ethereum"), &reads);
+    for script in &scripts {
+        script.fail(Some(ReadError::Unavailable("nobody is asked".into())));
+    }
+    let replay = Replay::new(reads.clone());
     for _ in 0..2 {
-        assert_eq!(everything(&replay, &head).await.unwrap(), answers);
+        let again = recorded(replay.answering(everything(&quorum, &head))).await;
+        assert_eq!(again, (Ok(answers), reads.clone()));
+        answers = again.0.unwrap();
     }
     let text = serde_json::to_string(&reads).unwrap();
     assert_eq!(serde_json::from_str::<Vec<Read>>(&text).unwrap(), reads);
-    let other = Replay::new(&ChainId::new("base"), &reads);
-    let unknown = other.transaction(&tx(), &head).await.unwrap_err();
-    assert!(
-        unknown
-            .to_string()
-            .contains("has no answer about the transaction"),
-        "{unknown}"
-    );
     let mut old = head.clone();
     old.block.hash = crate::B256::ZERO;
-    assert!(replay.transaction(&tx(), &old).await.is_err());
+    let unknown = replay.answering(quorum.transaction(&tx(), &old)).await;
+    let why = "the evidence of ethereum has no answer about the transaction";
+    assert!(unknown.unwrap_err().to_string().contains(why));
+    assert_eq!(replay.lacking(), [why]);
+    let base = Quorum::new(&ChainId::new("base"), vec![scripts[0].provider("node")], 1).unwrap();
+    assert!(
+        replay
+            .answering(base.transaction(&tx(), &head))
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -128,10 +135,12 @@ async fn heads_are_answered_in_their_order_and_large_answers_not_at_all() {
     })
     .await;
     assert_ne!(heads[0], heads[1]);
-    let chain = ChainId::new("ethereum");
-    let replay = Replay::new(&chain, &reads);
+    let replay = Replay::new(reads.clone());
     for wanted in [&heads[0], &heads[1], &heads[1]] {
-        assert_eq!(&replay.fresh_head().await.unwrap(), wanted);
+        assert_eq!(
+            &replay.answering(quorum.fresh_head()).await.unwrap(),
+            wanted
+        );
     }
     let kept = [
         reads[0].answer.clone(),
@@ -145,7 +154,9 @@ async fn heads_are_answered_in_their_order_and_large_answers_not_at_all() {
         .zip(["", "only its digest", "another kind"])
     {
         reads[0].answer = answer;
-        let said = Replay::new(&chain, &reads).fresh_head().await;
+        let said = Replay::new(reads.clone())
+            .answering(quorum.fresh_head())
+            .await;
         let why = said
             .err()
             .map(|error| error.to_string())
