@@ -109,72 +109,26 @@ pub struct Difference {
 }
 
 impl Document {
-    /// Checks format and signatures, those of the answer included.
-    pub fn check_signatures(&self) -> Vec<Flaw> {
+    /// Checks format and signature.
+    pub fn check_signature(&self) -> Vec<Flaw> {
         let mut flaws = Vec::new();
         if self.format != FORMAT {
             flaws.push(Flaw::Format(self.format.clone()));
         }
         match &self.signature {
             None => flaws.push(Flaw::Unsigned),
-            Some(text) => flaws.extend(self.check_signature("signature", text, self.signer)),
-        }
-        if let Some(answer) = &self.answer {
-            self.check_signed("answer", answer, &mut flaws);
+            Some(text) => flaws.extend(checked("signature", text, self.signer, &[self.digest])),
         }
         flaws
     }
 
-    fn check_signature(&self, place: &str, text: &str, signer: EvmAddress) -> Option<Flaw> {
-        let place = place.to_owned();
-        let bytes = match signature_hex(text) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let why = error.to_string();
-                return Some(Flaw::Signature { place, why });
-            }
-        };
-        let found = Signature::from_bytes(&bytes).and_then(|made| made.recover(&self.digest));
-        match found {
-            Ok(found) if found == signer => None,
-            Ok(found) => Some(Flaw::Signer {
-                place,
-                found,
-                signer,
-            }),
-            Err(error) => {
-                let why = error.to_string();
-                Some(Flaw::Signature { place, why })
-            }
+    /// Checks every signature of the answer: each is over one of `digests`, which the claim has when it is judged again.
+    pub fn check_signatures(&self, digests: &[B256]) -> Vec<Flaw> {
+        let mut flaws = Vec::new();
+        if let Some(answer) = &self.answer {
+            check_signed("answer", answer, digests, &mut flaws);
         }
-    }
-
-    /// Checks every signature in `value`: objects with `oracleSigner` and `signature`.
-    fn check_signed(&self, place: &str, value: &Value, flaws: &mut Vec<Flaw>) {
-        match value {
-            Value::Object(fields) => {
-                let text = |name: &str| fields.get(name).and_then(Value::as_str);
-                if let (Some(signer), Some(signature)) = (text("oracleSigner"), text("signature")) {
-                    let flaw = match signer.parse() {
-                        Ok(signer) => self.check_signature(place, signature, signer),
-                        Err(_) => Some(Flaw::Signature {
-                            place: place.to_owned(),
-                            why: format!("{signer} is no address"),
-                        }),
-                    };
-                    flaws.extend(flaw);
-                }
-                for (name, value) in fields {
-                    self.check_signed(&format!("{place}/{name}"), value, flaws);
-                }
-            }
-            Value::Array(items) => {
-                for (at, value) in items.iter().enumerate() {
-                    self.check_signed(&format!("{place}/{at}"), value, flaws);
-                }
-            }
-            _ => {}
-        }
+        flaws
     }
 
     /// Checks that enough providers said each answer. `required` tells how many a chain needs by the reader's own
@@ -196,6 +150,68 @@ impl Document {
     pub fn check_answer(&self, judged: &Value) -> Option<Flaw> {
         differing("", self.answer.as_ref()?, judged).map(Flaw::Answer)
     }
+}
+
+/// What is wrong with a signature that should be `signer`'s over one of `digests`.
+fn checked(place: &str, text: &str, signer: EvmAddress, digests: &[B256]) -> Option<Flaw> {
+    let place = place.to_owned();
+    let unreadable = |why: &dyn ToString| Flaw::Signature {
+        place: place.clone(),
+        why: why.to_string(),
+    };
+    let bytes = match signature_hex(text) {
+        Ok(bytes) => bytes,
+        Err(error) => return Some(unreadable(&error)),
+    };
+    let made = match Signature::from_bytes(&bytes) {
+        Ok(made) => made,
+        Err(error) => return Some(unreadable(&error)),
+    };
+    let mut found = digests
+        .iter()
+        .filter_map(|digest| made.recover(digest).ok());
+    let first = found.next().unwrap_or_default();
+    match first == signer || found.any(|found| found == signer) {
+        true => None,
+        false => Some(Flaw::Signer {
+            place,
+            found: first,
+            signer,
+        }),
+    }
+}
+
+/// Checks every signature in `value`: objects with `oracleSigner` and `signature`.
+fn check_signed(place: &str, value: &Value, digests: &[B256], flaws: &mut Vec<Flaw>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some((signer, signature)) = signed(fields) {
+                let flaw = match signer.parse() {
+                    Ok(signer) => checked(place, signature, signer, digests),
+                    Err(_) => Some(Flaw::Signature {
+                        place: place.to_owned(),
+                        why: format!("{signer} is no address"),
+                    }),
+                };
+                flaws.extend(flaw);
+            }
+            for (name, value) in fields {
+                check_signed(&format!("{place}/{name}"), value, digests, flaws);
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                check_signed(&format!("{place}/{at}"), value, digests, flaws);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The texts of signer and signature of an object that is a signature.
+fn signed(fields: &Map<String, Value>) -> Option<(&str, &str)> {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    text("oracleSigner").zip(text("signature"))
 }
 
 fn check_read(at: usize, read: &Read, required: usize) -> Option<Flaw> {
@@ -281,24 +297,40 @@ pub fn unsigned(answer: &mut Value) {
     }
 }
 
-/// Puts a signature and its signer in place of those that `nobody` made, wherever they stand in `answer`.
-pub fn signed_by(answer: &mut Value, nobody: EvmAddress, (signer, signature): (EvmAddress, &str)) {
+/// Puts the document's signature in place of the one that `nobody` made over the same digest, and takes out those that
+/// `nobody` made over others, wherever they stand in `answer`.
+pub fn signed_by(answer: &mut Value, nobody: EvmAddress, document: &Document) {
     match answer {
         Value::Object(fields) => {
-            let by_nobody = fields.get("oracleSigner").and_then(Value::as_str);
-            if by_nobody.is_some_and(|by| by.parse() == Ok(nobody)) {
-                fields.insert("oracleSigner".into(), format!("{signer:#x}").into());
-                fields.insert("signature".into(), signature.into());
+            if let Some(signature) = &document.signature
+                && is_over(fields, nobody, document.digest)
+            {
+                let signer = format!("{:#x}", document.signer);
+                fields.insert("oracleSigner".into(), signer.into());
+                fields.insert("signature".into(), signature.as_str().into());
             }
-            for value in fields.values_mut() {
-                signed_by(value, nobody, (signer, signature));
-            }
+            fields
+                .values_mut()
+                .for_each(|value| signed_by(value, nobody, document));
         }
         Value::Array(items) => {
-            for value in items {
-                signed_by(value, nobody, (signer, signature));
-            }
+            items.retain_mut(|value| {
+                signed_by(value, nobody, document);
+                let by = value
+                    .as_object()
+                    .and_then(signed)
+                    .map(|(signer, _)| signer.parse());
+                by != Some(Ok(nobody))
+            });
         }
         _ => {}
     }
+}
+
+/// Whether an object is a signature of `signer` over `digest`.
+fn is_over(fields: &Map<String, Value>, signer: EvmAddress, digest: B256) -> bool {
+    let Some((by, signature)) = signed(fields) else {
+        return false;
+    };
+    by.parse() == Ok(signer) && checked("", signature, signer, &[digest]).is_none()
 }

@@ -3,11 +3,15 @@
 
 use alloy::primitives::{B256, Bytes};
 use sha2::{Digest, Sha256};
-use vm::evidence::{self, Reads};
+use vm::{
+    LARGE_EVENTS, aside,
+    evidence::{self, Reads},
+};
 
+use crate::store::rows::RowError;
 pub use crate::store::rows::evidence::Evidence;
 
-/// The most bytes of a claim that are kept for a caller without a key, who pays nothing for them.
+/// The most bytes of a claim, and of its evidence, that are kept for a caller without a key, who pays nothing for them.
 const OF_STRANGERS: usize = 8 << 10;
 /// The same for a caller with a key.
 const OF_KEYS: usize = 256 << 10;
@@ -39,11 +43,15 @@ impl Claim {
     }
 
     fn is_kept(&self) -> bool {
-        let most = match self.key {
+        self.body.len() <= self.most()
+    }
+
+    /// The most bytes that are kept for its caller.
+    fn most(&self) -> usize {
+        match self.key {
             Some(_) => OF_KEYS,
             None => OF_STRANGERS,
-        };
-        self.body.len() <= most
+        }
     }
 }
 
@@ -68,21 +76,43 @@ pub async fn of<T>(claim: Claim, work: impl Future<Output = T>) -> T {
     UNDER_WAY.scope((claim, reads.clone()), work).await
 }
 
-/// The evidence of the claim that is judged now, and the claim's digest; `None` where nobody said which claim.
-pub fn now(judge: &Judge) -> Option<(Evidence, Option<B256>)> {
-    let made = UNDER_WAY.try_with(|(claim, reads)| {
-        let body = claim
-            .is_kept()
-            .then(|| String::from_utf8_lossy(&claim.body));
-        let evidence = Evidence {
-            target: claim.target.clone(),
-            body: body.unwrap_or_default().into_owned(),
-            key: claim.key.clone(),
-            version: judge.version.clone(),
-            configuration: judge.configuration,
-            reads: reads.all(),
-        };
-        (evidence, claim.digest())
-    });
-    made.ok()
+/// The rows that tell why a statement is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The encoded [`Evidence`].
+    pub row: Vec<u8>,
+    /// The digest of the claim, where equal ones can be judged over the evidence.
+    pub claim: Option<B256>,
+}
+
+/// The evidence of the claim that is judged now; `None` where nobody said which claim. Where it is larger than is kept
+/// for the caller, it keeps digests of the transactions.
+pub fn now(judge: &Judge) -> Result<Option<Recorded>, RowError> {
+    let Ok((claim, reads)) = UNDER_WAY.try_with(Clone::clone) else {
+        return Ok(None);
+    };
+    let body = claim
+        .is_kept()
+        .then(|| String::from_utf8_lossy(&claim.body));
+    let mut evidence = Evidence {
+        target: claim.target.clone(),
+        body: body.unwrap_or_default().into_owned(),
+        key: claim.key.clone(),
+        version: judge.version.clone(),
+        configuration: judge.configuration,
+        reads: reads.all(),
+    };
+    let events: usize = evidence.reads.iter().map(|read| read.answer.events()).sum();
+    aside(events > LARGE_EVENTS, || {
+        let row = evidence.encode()?;
+        if row.len() <= claim.most() {
+            let claim = claim.digest();
+            return Ok(Some(Recorded { row, claim }));
+        }
+        for read in &mut evidence.reads {
+            read.answer.thin();
+        }
+        let row = evidence.encode()?;
+        Ok(Some(Recorded { row, claim: None }))
+    })
 }

@@ -236,11 +236,11 @@ impl Journal {
         if Replay::current().is_some() && !self.judge.replays {
             return Err(JournalError::Unsure(format!("{key} stands no longer")));
         }
-        let Some((why, claim)) = evidence::now(&self.judge) else {
+        let Some(why) = evidence::now(&self.judge)? else {
             return Ok(batch);
         };
-        let batch = batch.put(rows::evidence::key(key, at), why.encode()?);
-        let Some(claim) = claim else {
+        let batch = batch.put(rows::evidence::key(key, at), why.row);
+        let Some(claim) = why.claim else {
             return Ok(batch);
         };
         let statement = key.to_owned();

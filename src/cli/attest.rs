@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::grounds::{self, Grounds};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     run::{
         Rules,
-        judging::{Judged, Judging},
+        judging::{Judged, Judging, Statement},
     },
 };
 
@@ -61,8 +61,7 @@ impl Attest {
         if self.json {
             let whole = json!({
                 "status": judged.status.as_u16(),
-                "statement": judged.statement.as_ref().map(|statement| &statement.key),
-                "digest": judged.statement.as_ref().map(|statement| statement.entry.digest),
+                "statements": judged.statements.iter().map(stated).collect::<Vec<_>>(),
                 "answer": judged.answer,
                 "reads": judged.reads,
             });
@@ -70,6 +69,10 @@ impl Attest {
         }
         Ok(would_be(&rules, &claim, &judged))
     }
+}
+
+fn stated(one: &Statement) -> Value {
+    json!({"statement": one.key, "digest": one.digest})
 }
 
 /// The claim that all deposits of a transaction be credited.
@@ -94,14 +97,15 @@ pub fn would_be(rules: &Rules, claim: &Claim, judged: &Judged) -> String {
         reads: &judged.reads,
         answer: &judged.answer,
     };
-    let mut lines = match &judged.statement {
-        Some(statement) => vec![
-            format!("statement   {}", statement.key),
-            format!("digest      {}", statement.entry.digest),
-            "signed      not yet: this is what would be".to_owned(),
-        ],
-        None => vec![grounds.unsigned(judged.status)],
-    };
+    let mut lines = Vec::new();
+    for one in &judged.statements {
+        lines.push(format!("statement   {}", one.key));
+        lines.push(format!("digest      {}", one.digest));
+    }
+    lines.push(match judged.statements.is_empty() {
+        false => "signed      not yet: this is what would be".to_owned(),
+        true => grounds.unsigned(judged.status),
+    });
     lines.push(grounds::request(
         &claim.target,
         &String::from_utf8_lossy(&claim.body),

@@ -89,9 +89,10 @@ impl Explain {
         let Some(evidence) = &reason.evidence else {
             return Ok(head(key, &reason) + "\nevidence    none: an earlier version signed it");
         };
-        let answer = answered(config, rules, &reason, evidence).await;
+        let mut document = document(key, &reason, evidence);
+        let answer = answered(config, rules, &document).await;
         if self.json {
-            let document = document(key, &reason, evidence, answer.ok());
+            document.answer = answer.ok();
             return Ok(serde_json::to_string_pretty(&document)?);
         }
         let (answer, why) = match answer {
@@ -144,39 +145,28 @@ fn head(key: &str, reason: &Reason) -> String {
 }
 
 /// The oracle's answer, made again over the evidence, with the signature of then.
-async fn answered(
-    config: &Config,
-    rules: &Rules,
-    reason: &Reason,
-    evidence: &Evidence,
-) -> anyhow::Result<Value> {
-    let judging = Judging::over(config, rules, &evidence.reads, reason.entry.at)?;
-    let mut judged = judging
-        .judge(&claim(
-            &evidence.target,
-            &evidence.body,
-            evidence.key.clone(),
-        ))
-        .await?;
+async fn answered(config: &Config, rules: &Rules, document: &Document) -> anyhow::Result<Value> {
+    let judging = Judging::over(config, rules, &document.reads, document.signed_at)?;
+    let mut judged = judging.judge(&claim(&document.request)).await?;
     if !judged.status.is_success() {
         bail!("{}", judged.answer);
     }
-    if let (Some(nobody), Some(signature)) = (Judging::nobody(), &reason.signature) {
-        signed_by(&mut judged.answer, nobody, (reason.signer, signature));
+    if let Some(nobody) = Judging::nobody() {
+        signed_by(&mut judged.answer, nobody, document);
     }
     Ok(judged.answer)
 }
 
-/// The request of a document or of evidence.
-pub fn claim(target: &str, body: &str, key: Option<String>) -> Claim {
+/// The claim of a document's request.
+pub fn claim(request: &Asked) -> Claim {
     Claim {
-        target: target.into(),
-        body: body.as_bytes().to_vec().into(),
-        key,
+        target: request.target.clone(),
+        body: request.body.as_bytes().to_vec().into(),
+        key: request.key.clone(),
     }
 }
 
-fn document(key: &str, reason: &Reason, evidence: &Evidence, answer: Option<Value>) -> Document {
+fn document(key: &str, reason: &Reason, evidence: &Evidence) -> Document {
     Document {
         format: FORMAT.into(),
         statement: key.into(),
@@ -193,6 +183,6 @@ fn document(key: &str, reason: &Reason, evidence: &Evidence, answer: Option<Valu
             body: evidence.body.clone(),
         },
         reads: evidence.reads.clone(),
-        answer,
+        answer: None,
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use vm::B256;
 
 use super::{
     explain,
@@ -42,11 +43,7 @@ impl Verify {
         let (config, mistakes) = grounds::config(variables);
         let rules = Rules::of(&config, mistakes)?;
         let mut wrong = self.flaws(&document, &rules);
-        let claim = explain::claim(
-            &document.request.target,
-            &document.request.body,
-            document.request.key.clone(),
-        );
+        let claim = explain::claim(&document.request);
         if claim.body.is_empty() {
             wrong.push(Flaw::Request.to_string());
         } else {
@@ -107,7 +104,7 @@ impl Verify {
             let opened = opened.find(|opened| opened.chain.spec.id.as_str() == chain)?;
             Some(opened.required)
         };
-        let mut flaws = document.check_signatures();
+        let mut flaws = document.check_signature();
         flaws.extend(document.check_votes(required));
         let mut wrong: Vec<String> = flaws.iter().map(ToString::to_string).collect();
         let (then, now) = (document.configuration, rules.judge.configuration);
@@ -127,29 +124,29 @@ fn compared(document: &Document, what: &str, judged: &Judged) -> Vec<String> {
         let refused = format!("judged again over {what}, the claim is refused: {status} {answer}");
         return [vec![refused], judged.lacking.clone()].concat();
     }
+    let statements = &judged.statements;
+    let digests: Vec<B256> = statements.iter().map(|one| one.digest).collect();
     let mut wrong = Vec::new();
-    match &judged.statement {
-        None => wrong.push(format!("judged again over {what}, nothing is signed")),
-        Some(statement) => {
-            if statement.key != document.statement {
-                let (found, wanted) = (&document.statement, &statement.key);
-                wrong.push(format!(
-                    "statement: {found}, judged again over {what} {wanted}"
-                ));
-            }
-            if statement.entry.digest != document.digest {
-                let (found, wanted) = (document.digest, statement.entry.digest);
-                wrong.push(format!(
-                    "digest: {found}, judged again over {what} {wanted}"
-                ));
-            }
+    match statements.iter().find(|one| one.key == document.statement) {
+        None => {
+            let keys: Vec<&str> = statements.iter().map(|one| &*one.key).collect();
+            let found = &document.statement;
+            let wanted = keys.join(", ");
+            wrong.push(format!(
+                "statement: {found}, judged again over {what} {wanted}"
+            ));
         }
+        Some(one) if one.digest != document.digest => {
+            let (found, wanted) = (document.digest, one.digest);
+            wrong.push(format!(
+                "digest: {found}, judged again over {what} {wanted}"
+            ));
+        }
+        Some(_) => {}
     }
-    wrong.extend(
-        document
-            .check_answer(&judged.answer)
-            .map(|flaw| flaw.to_string()),
-    );
+    let mut flaws = document.check_signatures(&digests);
+    flaws.extend(document.check_answer(&judged.answer));
+    wrong.extend(flaws.iter().map(ToString::to_string));
     wrong
 }
 

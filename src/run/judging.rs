@@ -6,7 +6,7 @@ use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 use hyper::{HeaderMap, Method, StatusCode, Version, header};
 use serde_json::Value;
 use vm::{
-    EvmAddress,
+    B256, EvmAddress,
     evidence::{self, Read, Reads, Replay},
 };
 
@@ -14,8 +14,8 @@ use super::{Rules, claiming, clock::unix_seconds, oracle};
 use crate::{
     api,
     attest::{
-        evidence::{Claim, Evidence, Judge},
-        journal::{Entry, Journal},
+        evidence::{Claim, Judge},
+        journal::Journal,
         peers::Peers,
         service::Attestor,
     },
@@ -52,20 +52,21 @@ pub struct Judged {
     pub status: StatusCode,
     /// The oracle's answer, its signatures those of nobody.
     pub answer: Value,
-    /// What would be signed; `None` where nothing would.
-    pub statement: Option<Statement>,
+    /// What would be signed, each message by its statement.
+    pub statements: Vec<Statement>,
     /// Everything that was read.
     pub reads: Vec<Read>,
     /// What the evidence has no answer about.
     pub lacking: Vec<String>,
 }
 
-/// A statement as the journal keeps it.
-#[derive(Clone, Debug)]
+/// A statement that would be signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
+    /// Its key in the journal.
     pub key: String,
-    pub entry: Entry,
-    pub evidence: Option<Evidence>,
+    /// The EIP-712 digest of its message.
+    pub digest: B256,
 }
 
 /// Why a claim could not be judged at all.
@@ -174,7 +175,7 @@ impl Judging {
         Ok(Judged {
             status: answer.status,
             answer: serde_json::from_slice(&whole).unwrap_or_default(),
-            statement: self.statement().await?,
+            statements: self.statements().await?,
             reads: reads.all(),
             lacking: self
                 .replay
@@ -184,25 +185,19 @@ impl Judging {
         })
     }
 
-    /// The statement that was recorded.
-    async fn statement(&self) -> Result<Option<Statement>, JudgingError> {
-        let all = |kind| Range::new(kind, &[], None, usize::MAX);
-        let mut evidence = None;
-        for (key, row) in self.store.scan(all(rows::EVIDENCE)).await? {
-            if let Ok(Row::Evidence(_, _, found)) = Row::decode(&key, &row) {
-                evidence = Some(*found);
-            }
-        }
-        for (key, row) in self.store.scan(all(rows::ENTRY)).await? {
-            if let Ok(Row::Entry(key, entry)) = Row::decode(&key, &row) {
-                let entry = *entry;
-                return Ok(Some(Statement {
+    /// The statements that were recorded.
+    async fn statements(&self) -> Result<Vec<Statement>, JudgingError> {
+        let all = Range::new(rows::ENTRY, &[], None, usize::MAX);
+        let rows = self.store.scan(all).await?;
+        let found = rows
+            .iter()
+            .filter_map(|(key, row)| match Row::decode(key, row) {
+                Ok(Row::Entry(key, entry)) => Some(Statement {
                     key,
-                    entry,
-                    evidence,
-                }));
-            }
-        }
-        Ok(None)
+                    digest: entry.digest,
+                }),
+                _ => None,
+            });
+        Ok(found.collect())
     }
 }

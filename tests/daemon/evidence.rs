@@ -447,7 +447,7 @@ async fn what_would_be_signed_is_told_and_nothing_is_recorded() {
         signed["execution"]["actions"]
     );
     let read = document(&setup, &daemon, &chain, &transaction).await;
-    assert_eq!(read["digest"], whole["digest"]);
+    assert_eq!(read["digest"], whole["statements"][0]["digest"]);
     let nobody = format!("0x{}", "00".repeat(31) + "ff");
     let refused = intentd(&setup, &daemon, &["attest", "base", &nobody], "")
         .await

@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use self::replay::Replay;
-use crate::types::{
-    Address, B256, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus,
+use crate::{
+    protocol::limits,
+    types::{Address, B256, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
 /// One question to a chain, with the agreed answer.
@@ -165,6 +166,26 @@ impl Answer {
             Self::Withdrawal(status) => digest(status),
             Self::Sequence(number) => digest(number),
             Self::View(bytes) => digest(bytes),
+        }
+    }
+}
+
+impl Answer {
+    /// The number of events that it has.
+    pub fn events(&self) -> usize {
+        match self {
+            Self::Transaction(found) => match &**found {
+                Transaction::Succeeded(receipt) => limits::events(receipt),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
+    /// Keeps the digest of a transaction only.
+    pub fn thin(&mut self) {
+        if matches!(self, Self::Transaction(_)) {
+            *self = Self::Large(self.digest());
         }
     }
 }

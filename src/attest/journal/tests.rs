@@ -1099,7 +1099,7 @@ async fn an_equal_request_finds_its_evidence_once_nothing_watches_and_records_no
         None,
         "its block is watched"
     );
-    let watched = journal.watched(&base()).await.unwrap();
+    let watched = journal.watched(&base(), None, 100).await.unwrap();
     for one in &watched {
         journal.settled(one).await.unwrap();
     }
