@@ -1,6 +1,8 @@
 //! The settlement contracts: their settings (the hub file, guide: protocol 10.5), and their state, read through the
 //! same quorum as any chain. This module makes no decisions.
 
+mod views;
+
 use alloy::{primitives::Bytes, sol, sol_types::SolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -37,7 +39,33 @@ pub struct Settings {
     /// The contract that records the withdrawals that depositories may make; it is on another chain.
     pub allocator: Option<EvmAddress>,
     /// The contract in which hub accounts leave entries; `None` where the file names none.
-    pub generic_mapping: Option<EvmAddress>,
+    pub generic_mapping: Option<Contract>,
+    /// The hub's own allocator, of withdraw requests.
+    pub hub_allocator: Option<Contract>,
+    /// The contract that swaps an order's balance at the hub and requests its withdrawal.
+    pub executor: Option<Contract>,
+    /// The contract that knows which order a payment to a deposit address is for.
+    pub deposit_address_manager: Option<Contract>,
+    /// The contract that submits withdraw requests to the allocator on its own chain.
+    pub allocator_spender: Option<Spender>,
+}
+
+/// A contract on the allocator's own chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spender {
+    pub contract: Contract,
+    /// The EVM chain id, decimal, as the file spells it.
+    pub chain: String,
+    /// The EIP-712 domain of payload params.
+    pub domain: Domain,
+}
+
+/// A contract that the hub file names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contract {
+    /// As the file spells it.
+    pub text: String,
+    pub address: EvmAddress,
 }
 
 /// An unusable hub file; the text names the field.
@@ -52,14 +80,19 @@ struct File {
     evm_chain_id: String,
     oracle_address: String,
     oracle_version: String,
-    rate_limiter: Option<Contract>,
-    fee_calculator: Option<Contract>,
+    rate_limiter: Option<Module>,
+    fee_calculator: Option<Module>,
     aurora_allocator_address: Option<String>,
     generic_mapping_address: Option<String>,
+    allocator_address: Option<String>,
+    executor_address: Option<String>,
+    deposit_address_manager_address: Option<String>,
+    aurora_evm_chain_id: Option<String>,
+    aurora_allocator_spender_address: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Contract {
+struct Module {
     address: String,
 }
 
@@ -71,14 +104,23 @@ impl Settings {
         let number = vm::protocol::text::number(&file.evm_chain_id);
         let chain = number.map_err(|error| wrong("evmChainId", error))?;
         let oracle_address = contract("oracleAddress", &file.oracle_address)?;
-        let optional = |field: &'static str, named: &Option<Contract>| {
+        let optional = |field: &'static str, named: &Option<Module>| {
             let named = named.as_ref().map(|named| contract(field, &named.address));
             named.transpose()
         };
         let allocator = file.aurora_allocator_address.as_ref();
         let allocator = allocator.map(|text| contract("auroraAllocatorAddress", text));
-        let mapping = file.generic_mapping_address.as_ref();
-        let mapping = mapping.map(|text| contract("genericMappingAddress", text));
+        let named = |field: &'static str, text: Option<String>| {
+            let named = text.map(|text| {
+                let address = contract(field, &text)?;
+                Ok(Contract { text, address })
+            });
+            named.transpose()
+        };
+        let spender = named(
+            "auroraAllocatorSpenderAddress",
+            file.aurora_allocator_spender_address,
+        )?;
         if file.id.is_empty() {
             return Err(wrong("id", "must not be empty"));
         }
@@ -87,11 +129,33 @@ impl Settings {
             rate_limiter: optional("rateLimiter.address", &file.rate_limiter)?,
             fee_calculator: optional("feeCalculator.address", &file.fee_calculator)?,
             allocator: allocator.transpose()?,
-            generic_mapping: mapping.transpose()?,
+            generic_mapping: named("genericMappingAddress", file.generic_mapping_address)?,
+            hub_allocator: named("allocatorAddress", file.allocator_address)?,
+            executor: named("executorAddress", file.executor_address)?,
+            deposit_address_manager: named(
+                "depositAddressManagerAddress",
+                file.deposit_address_manager_address,
+            )?,
+            allocator_spender: spender
+                .zip(file.aurora_evm_chain_id)
+                .map(Spender::new)
+                .transpose()?,
             id: file.id,
             chain: file.evm_chain_id,
             oracle: file.oracle_address,
             oracle_address,
+        })
+    }
+}
+
+impl Spender {
+    fn new((contract, chain): (Contract, String)) -> Result<Self, SettingsError> {
+        let number = vm::protocol::text::number(&chain);
+        let number = number.map_err(|error| wrong("auroraEvmChainId", error))?;
+        Ok(Self {
+            domain: Domain::allocator_spender(number, contract.address),
+            contract,
+            chain,
         })
     }
 }
@@ -192,6 +256,19 @@ impl Hub {
         head: &Head,
         (call, amount): (&balanceOfCall, Amount),
     ) -> Result<Option<Block>, ReadError> {
+        let found = self.balances(chain, head, call).await?;
+        Ok(found
+            .filter(|((settled, now), _)| settled.min(now) >= &amount)
+            .map(|(_, block)| block))
+    }
+
+    /// The balance at a final block and at the tip, and that block.
+    async fn balances(
+        &self,
+        chain: &Chain,
+        head: &Head,
+        call: &balanceOfCall,
+    ) -> Result<Option<((U256, U256), Block)>, ReadError> {
         let state = state(chain)?;
         let Some(block) = state.settled(head).await? else {
             return Ok(None);
@@ -204,7 +281,7 @@ impl Hub {
             view(state, contract, call, &block),
             view(state, contract, call, &head.block),
         )?;
-        Ok((settled.min(now) >= amount).then_some(block))
+        Ok(Some(((settled, now), block)))
     }
 
     /// Whether the hub's rate limiter now lets `amount` of a currency of `chain` pass (guide: protocol 7.1); false
@@ -233,7 +310,7 @@ impl Hub {
     /// Whether `user` has an entry under `id` in the generic mapping, as of a final block; false where the hub file
     /// names no such contract.
     pub async fn is_mapped(&self, user: EvmAddress, id: B256) -> Result<bool, ReadError> {
-        let Some(mapping) = self.settings.generic_mapping else {
+        let Some(mapping) = &self.settings.generic_mapping else {
             return Ok(false);
         };
         let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
@@ -242,7 +319,13 @@ impl Hub {
         let Some(block) = state(hub)?.settled(&head).await? else {
             return Ok(false);
         };
-        let entry = view(state(hub)?, mapping, &getEntryCall { user, id }, &block).await?;
+        let entry = view(
+            state(hub)?,
+            mapping.address,
+            &getEntryCall { user, id },
+            &block,
+        )
+        .await?;
         Ok(!entry.createdAt.is_zero())
     }
 

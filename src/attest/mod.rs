@@ -26,6 +26,7 @@ pub mod recover;
 pub mod refund;
 pub mod refusal;
 pub mod service;
+mod spelled;
 pub mod statement;
 #[cfg(test)]
 mod tests;

@@ -205,6 +205,11 @@ pub enum Refusal {
     #[error("Insufficient withdrawal address balance")]
     InsufficientAddressBalance,
 
+    /// The hub file does not name a contract that the statement needs; the text says which.
+    #[error("Missing {0} config")]
+    NotConfigured(&'static str),
+    #[error("Trigger hash does not map to the provided order id")]
+    NotTriggered,
     #[error("Unsupported signature chain")]
     SignatureChain,
     /// A client's typed message is malformed, or another account signed it.
@@ -249,6 +254,8 @@ pub const RETRYABLE: &[&str] = &[
     "ORDER_REQUIRED",
     "ORDER_NOT_GIVEN_UP",
     "ORDER_OPEN",
+    // The manager may map it later.
+    "TRIGGER_NOT_MAPPED",
     // The payment in progress may fail.
     "PAYMENT_VISIBLE",
 ];
@@ -320,6 +327,8 @@ impl Refusal {
             Self::ZeroWithdrawal => "WITHDRAWAL_ZERO",
             Self::InsufficientBalance => "BALANCE_INSUFFICIENT",
             Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
+            Self::NotConfigured(_) => "CONTRACT_NOT_CONFIGURED",
+            Self::NotTriggered => "TRIGGER_NOT_MAPPED",
             Self::SignatureChain => "SIGNATURE_CHAIN_UNSUPPORTED",
             Self::ClientSignature => "SIGNATURE_INVALID",
             other => other.recovery_code(),

@@ -9,6 +9,8 @@
 //! | withdrawal | `withdrawal/<chain>/<id>/<verdict>` | | the other verdict | |
 //! | recover | `recover/<idempotency key>` | | | `deposit/<id>` |
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
+//! | generic mapping | `mapping/<account>/<id>` | | | |
+//! | trigger | `trigger/<hash>` | | | |
 //!
 //! A fill and a refund that move the same are one statement, whichever was claimed first. Where fees make them
 //! differ, the digest under the shared key excludes the second.
@@ -143,6 +145,18 @@ impl Statement {
     pub fn recover(deposit: B256, idempotency: B256, digest: B256) -> Self {
         let statement = Self::new(format!("recover/{idempotency}"), digest);
         statement.consuming(format!("deposit/{deposit}"))
+    }
+
+    /// The entry `id` of `account` in the generic mapping. It depends on no chain: its account signed for it.
+    pub fn mapping(account: EvmAddress, id: B256, digest: B256) -> Self {
+        Self::new(format!("mapping/{account:#x}/{id}"), digest)
+    }
+
+    /// The trigger with this hash, as of the state of `hub`.
+    pub fn trigger(hub: &ChainId, hash: B256, digest: B256) -> Self {
+        let mut statement = Self::new(format!("trigger/{hash}"), digest);
+        statement.chains.push(hub.clone());
+        statement
     }
 
     /// Adds a block on which the statement depends because of a transaction in it.
@@ -356,6 +370,14 @@ mod tests {
         let once = (EvmAddress::repeat_byte(7), b(2));
         let initiation = Statement::initiation(&base(), once, b(1), b(3));
         assert_eq!(initiation.key, format!("initiation/{ID}"));
+
+        let mapping = Statement::mapping(EvmAddress::repeat_byte(7), b(1), b(3));
+        let account = "0x0707070707070707070707070707070707070707";
+        assert_eq!(mapping.key, format!("mapping/{account}/{ID}"));
+
+        let trigger = Statement::trigger(&base(), b(1), b(3));
+        assert_eq!(trigger.key, format!("trigger/{ID}"));
+        assert_eq!(trigger.chains, [base()]);
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub const PLAIN: Errors = Errors {
 pub const REFUSED: &str = "The request cannot be used, or is refused. Final, except with \
     `retryable`: TRANSACTION_MISSING, TRANSACTION_NOT_FINALIZED, FAST_MODE_LIMIT_EXCEEDED, \
     BALANCE_INSUFFICIENT, WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT, ORDER_BALANCE_INSUFFICIENT, DEPOSIT_NOT_MINTED, \
-    ORDER_REQUIRED, ORDER_NOT_GIVEN_UP, ORDER_OPEN, PAYMENT_VISIBLE";
+    ORDER_REQUIRED, ORDER_NOT_GIVEN_UP, ORDER_OPEN, PAYMENT_VISIBLE, \
+    TRIGGER_NOT_MAPPED";
 
 /// The body of a 400, 409 or 503: a message and a stable code.
 #[derive(Serialize, ToSchema)]

@@ -148,6 +148,9 @@ const SOLANA: &[Deviation] = &[
     ),
 ];
 
+/// The same of messages that are no executions.
+const MESSAGES: &[Deviation] = &[];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_evm_requests_get_their_recorded_answers() {
     replay("recorded/evm.json", DEVIATIONS, Journal::OfEachEnd).await;
@@ -167,6 +170,12 @@ async fn recorded_bitcoin_requests_get_their_recorded_answers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_solana_requests_get_their_recorded_answers() {
     replay("recorded/solana.json", SOLANA, Journal::Same).await;
+}
+
+/// Messages that are no executions.
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_messages_get_their_recorded_answers() {
+    replay("recorded/messages.json", MESSAGES, Journal::Same).await;
 }
 
 /// The same where the index is asked, too, and both must agree.

@@ -173,6 +173,16 @@ pub const WITHDRAWALS: &[Code] = &[
         "Ask again when the initiation has been executed.",
     ),
     never(
+        "CONTRACT_NOT_CONFIGURED",
+        "The oracle does not know a contract of the settlement chain that the statement is for. The message says which.",
+        "Ask another oracle, or the operator to name the contract in the hub file.",
+    ),
+    later(
+        "TRIGGER_NOT_MAPPED",
+        "The deposit address manager does not map the trigger to the order, or not in a final block yet.",
+        "Send the trigger exactly as the manager took it. Ask again when its transaction is final.",
+    ),
+    never(
         "SIGNATURE_CHAIN_UNSUPPORTED",
         "The chain that was signed for is not one that is known.",
         "Sign for an EVM chain that GET /chains/v1 lists.",

@@ -10,10 +10,12 @@ mod fills;
 mod hints;
 mod initiated;
 mod initiation;
+mod mapping;
 mod order;
 mod question;
 mod recover;
 mod refunds;
+mod triggers;
 mod withdrawals;
 
 use std::sync::Arc;
@@ -159,6 +161,41 @@ pub static ROUTES: &[Route<State>] = &[
              that is signed. Nothing is signed.",
         ),
         |state, request| read_for(request, |request| initiated::attest(state, request)),
+    ),
+    attestation::<triggers::Ask, triggers::Body>(
+        "/attestations/deposit-address-triggers/v1",
+        (
+            "Attest a deposit-address trigger",
+            "Signs that a payment to a deposit address is for an order, where the deposit address manager at the hub \
+             maps the trigger's hash to it.",
+        ),
+        |state, request| read_for(request, |request| triggers::attest(state, request)),
+    ),
+    attestation::<mapping::FirstAsk, mapping::Body>(
+        "/attestations/signatures/nonce-mapping/v1",
+        (
+            "Attest a nonce mapping, first version",
+            "As the second version, for signatures that name no depositor: the wallet is the depositor.",
+        ),
+        |state, request| Box::pin(mapping::attest::<mapping::FirstAsk>(state, request)),
+    ),
+    attestation::<mapping::Ask, mapping::Body>(
+        "/attestations/signatures/nonce-mapping/v2",
+        (
+            "Attest a nonce mapping",
+            "Signs the entry of the hub's generic mapping that says which order a wallet's transfer is the deposit \
+             for, and whose. The wallet signed for it. A nonce of a wallet has one entry for ever.",
+        ),
+        |state, request| Box::pin(mapping::attest::<mapping::Ask>(state, request)),
+    ),
+    attestation::<mapping::GivenUp, mapping::Body>(
+        "/attestations/signatures/no-fill-or-refund/v1",
+        (
+            "Attest that an order is given up",
+            "Signs the entry of the hub's generic mapping that says that a solver neither filled nor refunded an \
+             order, and never will. The solver signed for it.",
+        ),
+        |state, request| Box::pin(mapping::attest::<mapping::GivenUp>(state, request)),
     ),
 ];
 

@@ -13,7 +13,7 @@ use alloy::{signers::SignerSync, sol_types::SolValue};
 use async_trait::async_trait;
 use serde_json::json;
 use vm::{
-    B256, Block, Bytes, Execution as Executed, Head, PaymentKind, Transaction, U256,
+    B256, Block, Bytes, EvmAddress, Execution as Executed, Head, PaymentKind, Transaction, U256,
     WithdrawalStatus,
     protocol::{hub::alias, id, limits},
     testing::{Answers, Script, said},
@@ -28,7 +28,7 @@ use crate::{
         statement::Mode,
         watch::Watcher,
     },
-    hub::Settings,
+    hub::{Contract, Settings},
     sign::raw::RawKey,
     store::{
         Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore, requests::Requests,
@@ -36,7 +36,9 @@ use crate::{
 };
 
 mod doubles;
+mod mapping;
 mod recover;
+mod trigger;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
@@ -54,6 +56,8 @@ struct State {
     spent: Mutex<Option<U256>>,
     /// The allocator's withdrawals by payload id.
     payloads: Mutex<HashMap<B256, Bytes>>,
+    /// What other calls than those below answer, by their arguments.
+    words: Mutex<HashMap<Vec<u8>, B256>>,
     /// Whether the generic mapping has an entry.
     mapped: Mutex<bool>,
     /// The keys that the oracle contract has executed; `None` makes it fail.
@@ -77,6 +81,7 @@ impl State {
             balance: Mutex::default(),
             spent: Mutex::default(),
             payloads: Mutex::default(),
+            words: Mutex::default(),
             mapped: Mutex::default(),
             executed: Mutex::new(Some(HashSet::new())),
             settled: Mutex::new(Some(fixtures::block(10))),
@@ -130,6 +135,11 @@ impl State {
                 let keys = executed.as_ref().ok_or_else(silent)?;
                 U256::from(u8::from(keys.contains(&B256::from_slice(&data[4..]))))
             }
+            // triggers(bytes32), hashesToSign(bytes32,uint256)
+            (36, [0x35, 0x33, 0x78, 0xf3]) | (68, [0xd5, 0x3a, 0x5d, 0xf6]) if settled => {
+                let words = self.words.lock().unwrap();
+                words.get(&data[4..]).copied().unwrap_or_default().into()
+            }
             (36, _) => return Err(ReadError::Doubtful("not at the settled block".into())),
             _ if settled => *self.balance.lock().unwrap(),
             _ => {
@@ -177,10 +187,17 @@ fn world_on(store: Arc<dyn Store>) -> World {
     let reachable = |name: &str, script| {
         let family = Some(fixtures::family());
         let chain = Ok(chain(name, script));
-        (name.to_owned(), Reachable { family, chain })
+        let hub_chain_id = Some(U256::from(1));
+        let reachable = Reachable {
+            family,
+            hub_chain_id,
+            chain,
+        };
+        (name.to_owned(), reachable)
     };
     let closed = Reachable {
         family: None,
+        hub_chain_id: None,
         chain: Err("no provider".into()),
     };
     let file = json!({
@@ -212,6 +229,15 @@ fn world_on(store: Arc<dyn Store>) -> World {
         base,
         hub,
         aurora,
+    }
+}
+
+/// A contract that the hub file names.
+fn contract(byte: u8) -> Contract {
+    let address = EvmAddress::repeat_byte(byte);
+    Contract {
+        text: address.to_string(),
+        address,
     }
 }
 
