@@ -238,12 +238,19 @@ impl Hub {
         };
         let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
         let hub = self.chain.as_ref().map_err(unread)?;
-        let head = hub.reader.head().await?;
-        let Some(block) = state(hub)?.settled(&head).await? else {
+        let Some(block) = self.settled().await? else {
             return Ok(false);
         };
         let entry = view(state(hub)?, mapping, &getEntryCall { user, id }, &block).await?;
         Ok(!entry.createdAt.is_zero())
+    }
+
+    /// A final block of the settlement chain; `None` while there is none.
+    pub async fn settled(&self) -> Result<Option<Block>, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let head = hub.reader.head().await?;
+        state(hub)?.settled(&head).await
     }
 
     /// Whether the oracle contract has applied the execution with this idempotency key, as of `block`.

@@ -3,7 +3,9 @@
 
 mod deposit;
 mod outcome;
+mod owner;
 mod recover;
+mod transfer;
 mod withdrawal;
 
 use std::{collections::HashMap, sync::Arc};
@@ -19,7 +21,9 @@ use vm::{
 
 pub use deposit::{DepositAnswer, DepositClaim};
 pub use outcome::{FillClaim, InputClaim, OrderClaim, OutcomeAnswer, RefundClaim, RefundPayment};
+pub use owner::{Permit, Proof, ReturnClaim, Returned};
 pub use recover::RecoverClaim;
+pub use transfer::TransferClaim;
 pub use withdrawal::{
     AddressClaim, InitiatedAnswer, InitiationAnswer, InitiationClaim, WithdrawalAnswer,
     WithdrawalClaim,

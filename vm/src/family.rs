@@ -290,6 +290,10 @@ pub struct OwnerClaim<'a> {
 pub trait OwnerVerifier: Send + Sync {
     /// `Err` holds the oracle's own text for the caller.
     fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), crate::types::Refusal>;
+    /// Whether a signature is judged by what the owner's chain has, which the claim's context brings.
+    fn needs_chain(&self) -> bool {
+        false
+    }
 }
 
 /// A chain as configured: what decides how it is read and judged.

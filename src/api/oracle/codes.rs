@@ -144,28 +144,58 @@ pub const WITHDRAWALS: &[Code] = &[
     ),
     never(
         "OWNER_UNSUPPORTED",
-        "Only signatures of ethereum-vm accounts are supported.",
-        "Withdraw for an account of that family.",
+        "Signatures of the owner's family are not verified here.",
+        "Ask for an account of another family. Version 1 of the initiation takes ethereum-vm only.",
     ),
     never(
         "OWNER_SIGNATURE_INVALID",
-        "The owner's signature does not fit the withdrawal.",
-        "Sign the withdrawal as it is sent, with the owner's key.",
+        "The owner's signature does not fit what is asked for.",
+        "Sign the request as it is sent, with the owner's key.",
+    ),
+    never(
+        "OWNER_SIGNATURE_MISSING",
+        "The request has neither the owner's signature nor a deposit that goes back.",
+        "Send ownerSignature, or recoverMode with the deposit and its order.",
+    ),
+    never(
+        "RECOVERY_INCOMPLETE",
+        "recoverMode needs the deposit and its order.",
+        "Send depositChainId, depositTransactionId, depositOnchainId, order and orderSignature.",
+    ),
+    never(
+        "ORDER_HAS_SEVERAL_INPUTS",
+        "recoverMode is for orders with one input.",
+        "Have the owner sign the request instead.",
+    ),
+    never(
+        "RECOVERY_MISMATCH",
+        "What is asked for is not the return of the deposit. The message says in what it differs.",
+        "Ask for the deposit's amount, to the recipient of the order's refund, for its depositor.",
+    ),
+    later(
+        "DEPOSIT_NOT_RECOVERED",
+        "The hub has not moved the deposit back to its depositor's account yet.",
+        "Have the deposit's recovery attested and executed first, then ask again.",
     ),
     never(
         "WITHDRAWAL_NONCE_UNBOUND",
         "The nonce does not commit to the withdrawal.",
-        "Make the nonce of the withdrawal's own fields.",
+        "Make the nonce of the withdrawal's own fields; in recoverMode it is the recovery's idempotency key.",
     ),
     never(
         "WITHDRAWAL_ZERO",
         "The withdrawn amount is zero.",
         "Withdraw more than nothing.",
     ),
+    never(
+        "TRANSFER_ZERO",
+        "The transferred amount is zero.",
+        "Transfer more than nothing.",
+    ),
     later(
         "BALANCE_INSUFFICIENT",
-        "The owner's balance is smaller than the withdrawal.",
-        "Ask again when the balance has grown, or withdraw less.",
+        "The owner's balance is smaller than the amount.",
+        "Ask again when the balance has grown, or ask for less.",
     ),
     later(
         "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",

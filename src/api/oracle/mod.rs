@@ -14,6 +14,7 @@ mod order;
 mod question;
 mod recover;
 mod refunds;
+mod transfers;
 mod withdrawals;
 
 use std::sync::Arc;
@@ -159,6 +160,15 @@ pub static ROUTES: &[Route<State>] = &[
              that is signed. Nothing is signed.",
         ),
         |state, request| read_for(request, |request| initiated::attest(state, request)),
+    ),
+    attestation::<transfers::Ask, transfers::Body>(
+        "/attestations/transfer/v1",
+        (
+            "Attest a transfer",
+            "Signs the execution that moves a balance from its owner's account at the hub to another one. A nonce of \
+             an owner serves one transfer.",
+        ),
+        |state, request| read_for(request, |request| transfers::attest(state, request)),
     ),
 ];
 
