@@ -184,6 +184,8 @@ pub enum Refusal {
 
     #[error("Withdrawals on chain {0} are not supported")]
     WithdrawalsUnsupported(Shown),
+    #[error("Depository {depository} is not configured for chain {chain}")]
+    OtherDepository { depository: Shown, chain: Shown },
     #[error("No depository is configured for chain {0}")]
     NoDepository(Shown),
     #[error("withdrawalAddressRequest.{field} does not match the withdrawal")]
@@ -337,7 +339,7 @@ impl Refusal {
             Self::ShortClaim | Self::Unvouched => "SOLVER_SIGNATURE_REQUIRED",
             Self::ClaimSignature => "SOLVER_SIGNATURE_INVALID",
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
-            Self::NoDepository(_) => "DEPOSITORY_NOT_CONFIGURED",
+            Self::NoDepository(_) | Self::OtherDepository { .. } => "DEPOSITORY_NOT_CONFIGURED",
             Self::WithdrawalMismatch { .. } | Self::OtherWithdrawal => "WITHDRAWAL_MISMATCH",
             Self::NotExecutedHere(_) => "WITHDRAWAL_NOT_IN_TRANSACTION",
             Self::OwnerUnsupported | Self::OwnerFamily => "OWNER_UNSUPPORTED",

@@ -2,6 +2,7 @@
 //! asks peers. The number of inputs and peers does not add sequential waits: there are two.
 
 mod deposit;
+mod initiation;
 mod outcome;
 mod owner;
 mod recover;
@@ -20,14 +21,12 @@ use vm::{
 };
 
 pub use deposit::{DepositAnswer, DepositClaim};
+pub use initiation::{InitiatedAnswer, InitiationAnswer, InitiationClaim, OwnedClaim};
 pub use outcome::{FillClaim, InputClaim, OrderClaim, OutcomeAnswer, RefundClaim, RefundPayment};
 pub use owner::{Permit, Proof, ReturnClaim, Returned};
 pub use recover::RecoverClaim;
 pub use transfer::TransferClaim;
-pub use withdrawal::{
-    AddressClaim, InitiatedAnswer, InitiationAnswer, InitiationClaim, WithdrawalAnswer,
-    WithdrawalClaim,
-};
+pub use withdrawal::{AddressClaim, WithdrawalAnswer, WithdrawalClaim};
 
 use super::{
     Refusal,

@@ -23,10 +23,12 @@ use super::{
 /// The owner and purpose of a withdrawal address, as the caller wrote them.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressRequest<'a> {
-    /// The path of these fields in the body, for refusals.
-    pub path: &'static str,
+    /// The path of these fields in the body, and the name of the nonce there, for refusals.
+    pub path: (&'static str, &'static str),
     /// The hub's name.
     pub settlement: &'a str,
+    /// The chain's primary depository where none is named.
+    pub depository: Option<&'a str>,
     pub currency: &'a str,
     pub withdrawer: &'a str,
     pub withdrawer_chain: &'a str,
@@ -53,15 +55,19 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Parses a request for a withdrawal from the primary depository of `spec`.
+    /// Parses a request for a withdrawal from a depository of `spec`.
     pub fn new(
         spec: &ChainSpec,
         request: &AddressRequest<'_>,
         families: Families<'_>,
     ) -> Result<Self, Refusal> {
-        let wrong =
-            |field: &str, why: CodecError| malformed(&format!("{}{field}", request.path), why);
-        let depository = depository(spec)?.clone();
+        let (path, nonce_field) = request.path;
+        let wrong = |field: &str, why: CodecError| malformed(&format!("{path}{field}"), why);
+        let depository = match request.depository {
+            Some(text) => named_depository(spec, text)?,
+            None => depository(spec)?,
+        };
+        let depository = depository.clone();
         let chain = request.withdrawer_chain;
         let family = families(chain).ok_or_else(|| Refusal::ChainNotAvailable(chain.into()))?;
         let own = |text| spec.family.address(text);
@@ -70,7 +76,7 @@ impl Owned {
         let withdrawer = family
             .address(request.withdrawer)
             .map_err(|e| wrong("withdrawer", e))?;
-        let nonce = text::number(request.nonce).map_err(|e| wrong("withdrawalNonce", e))?;
+        let nonce = text::number(request.nonce).map_err(|e| wrong(nonce_field, e))?;
         let owner = alias(&ChainId::new(chain), &withdrawer);
         let account = WithdrawalAccount {
             chain: &spec.id,
@@ -253,6 +259,23 @@ pub fn check_shown(
         .ok_or_else(|| Refusal::NotExecutedHere(transaction.text.as_ref().into()))
 }
 
+/// The depository of a chain with these bytes, in the chains file's spelling. Refuses one whose withdrawals are not
+/// read.
+pub fn named_depository<'a>(spec: &'a ChainSpec, text: &str) -> Result<&'a Address, Refusal> {
+    let unknown = || Refusal::OtherDepository {
+        depository: text.into(),
+        chain: spec.id.as_str().into(),
+    };
+    let named = spec.family.account(text).map_err(|_| unknown())?;
+    let mut known = spec.depositories();
+    let known = known.find(|known| **known == named).ok_or_else(unknown)?;
+    if spec.family.sole_depository && spec.depository.as_ref() != Some(known) {
+        let what = format!("{} from depository {}", spec.id, known.text());
+        return Err(Refusal::WithdrawalsUnsupported(what.into()));
+    }
+    Ok(known)
+}
+
 /// The primary depository of a chain.
 pub fn depository(spec: &ChainSpec) -> Result<&Address, Refusal> {
     spec.depository
@@ -325,8 +348,9 @@ mod tests {
 
     fn owned(spec: &ChainSpec) -> Owned {
         let request = AddressRequest {
-            path: "",
+            path: ("", ""),
             settlement: "relay",
+            depository: None,
             currency: fixtures::NATIVE,
             withdrawer: fixtures::DEPOSITOR,
             withdrawer_chain: "ethereum",
@@ -394,8 +418,9 @@ mod tests {
         spec.hub_chain_id = U256::from(31337);
         let owner = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
         let request = AddressRequest {
-            path: "",
+            path: ("", ""),
             settlement: "relay",
+            depository: None,
             currency: fixtures::NATIVE,
             withdrawer: owner,
             withdrawer_chain: "ethereum",

@@ -42,6 +42,8 @@ pub struct Family {
     pub unknown_is_empty: bool,
     /// Whether blocks' headers bear out which logs are in them, so that a lone provider leaves none out unseen.
     pub blooms: bool,
+    /// Whether of a chain's depositories only the primary one's withdrawals are read.
+    pub sole_depository: bool,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
     pub orders: Option<&'static dyn OrderCodec>,

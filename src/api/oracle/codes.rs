@@ -129,8 +129,8 @@ pub const WITHDRAWALS: &[Code] = &[
     ),
     never(
         "DEPOSITORY_NOT_CONFIGURED",
-        "The oracle knows no depository of this chain.",
-        "Ask another oracle, or the operator to configure it.",
+        "The oracle knows no depository of this chain, or not the named one.",
+        "Leave it out, name one that the operator configured, or ask another oracle.",
     ),
     never(
         "WITHDRAWAL_MISMATCH",

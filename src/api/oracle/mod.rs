@@ -11,6 +11,7 @@ mod hints;
 mod initiated;
 mod initiation;
 mod order;
+mod owned;
 mod question;
 mod recover;
 mod refunds;
@@ -151,6 +152,15 @@ pub static ROUTES: &[Route<State>] = &[
              asks for.",
         ),
         |state, request| read_for(request, |request| initiation::attest(state, request)),
+    ),
+    attestation::<owned::Ask, initiation::OwnedBody>(
+        "/attestations/withdrawal-initiation/v2",
+        (
+            "Attest a withdrawal initiation of any owner",
+            "Signs the execution that sets a hub balance apart for the withdrawal that its owner's signature \
+             asks for, or by which a deposit goes back.",
+        ),
+        |state, request| read_for(request, |request| initiation::attest_owned(state, request)),
     ),
     attestation::<initiated::Ask, initiated::Body>(
         "/attestations/withdrawal-initiated/v1",

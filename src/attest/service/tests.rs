@@ -883,7 +883,8 @@ fn payload_id(claim: &WithdrawalClaim) -> B256 {
     let address = &claim.address;
     let request = crate::attest::withdrawal::AddressRequest {
         settlement: "relay",
-        path: "",
+        path: ("", ""),
+        depository: None,
         currency: &address.currency,
         withdrawer: &address.withdrawer,
         withdrawer_chain: &address.withdrawer_chain,

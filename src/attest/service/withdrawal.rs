@@ -1,8 +1,8 @@
-//! Withdrawals: the hub's balance for them, and how they ended (guide: protocol 8.5).
+//! How withdrawals ended (guide: protocol 8.5).
 
 use serde_json::{Map, Value};
 use vm::{
-    B256, Block, Bytes, Chain, ChainId, EvmAddress, Head, ReadError, Seen, StateReader,
+    B256, Block, Bytes, Chain, ChainId, Head, ReadError, Seen, StateReader,
     Transaction, TxRef, WithdrawalStatus,
     protocol::{message::Execution, text},
 };
@@ -50,32 +50,6 @@ pub struct WithdrawalAnswer {
     pub status: WithdrawalStatus,
     /// `None` while the withdrawal is pending.
     pub attested: Option<Attested>,
-}
-
-/// A request to set a balance apart for a withdrawal.
-#[derive(Clone, Debug)]
-pub struct InitiationClaim {
-    /// The hub's name.
-    pub settlement: String,
-    pub amount: String,
-    pub address: AddressClaim,
-    /// The withdrawer's signature; only [`Attestor::initiation`] reads it.
-    pub signature: String,
-}
-
-/// The attestation that sets a balance apart.
-#[derive(Clone, Debug)]
-pub struct InitiationAnswer {
-    pub address: EvmAddress,
-    pub attested: Attested,
-}
-
-/// A balance that has been set apart.
-#[derive(Clone, Debug)]
-pub struct InitiatedAnswer {
-    pub address: EvmAddress,
-    /// See [`Owned::proof`].
-    pub proof: String,
 }
 
 /// The withdrawal that a caller asks about.
@@ -150,67 +124,16 @@ impl Attestor {
         Ok(answer)
     }
 
-    /// Attests that a balance is set apart for a withdrawal; requires the withdrawer's signature.
-    pub async fn initiation(
-        &self,
-        claim: &InitiationClaim,
-        question: Option<&Question>,
-    ) -> Result<InitiationAnswer, Error> {
-        let (owned, amount) = self.initiated_by(claim)?;
-        // Peers, and everybody who sees the request, see the signature too.
-        if self.bound_nonces {
-            owned.check_bound()?;
-        }
-        owned.check_signature(amount, &claim.signature)?;
-        let asked = self.ask(question);
-        let held = self.hub.holds(owned.owner, owned.token, amount).await?;
-        let block = held.ok_or(Refusal::InsufficientBalance)?;
-        let execution = owned.escrow(amount).initiated(&self.hub.settings.id);
-        let digest = self.digest(&execution);
-        let hub = ChainId::new(&self.hub.settings.id);
-        let once = (owned.owner, owned.nonce);
-        let statement = Statement::initiation(&hub, once, execution.idempotency_key, digest);
-        let statement = statement.as_of(&hub, &block);
-        Ok(InitiationAnswer {
-            address: owned.address,
-            attested: self.seal(execution, &statement, asked).await?,
-        })
-    }
-
-    /// Reads the balance of a withdrawal address. Signs nothing.
-    pub async fn initiated(&self, claim: &InitiationClaim) -> Result<InitiatedAnswer, Error> {
-        let (owned, amount) = self.initiated_by(claim)?;
-        let held = self.hub.holds(owned.address, owned.token, amount).await?;
-        held.ok_or(Refusal::InsufficientAddressBalance)?;
-        Ok(InitiatedAnswer {
-            address: owned.address,
-            proof: owned.proof(amount),
-        })
-    }
-
-    fn initiated_by(&self, claim: &InitiationClaim) -> Result<(Owned, vm::Amount), Error> {
-        // Another name of the hub would give the same withdrawal another idempotency key.
-        if claim.settlement != self.hub.settings.id {
-            return Err(Refusal::ChainNotAvailable((&claim.settlement).into()).into());
-        }
-        let amount = text::number(&claim.amount);
-        let amount = amount.map_err(|why| malformed("body/expectedAmount", why))?;
-        if amount.is_zero() {
-            return Err(Refusal::ZeroWithdrawal.into());
-        }
-        let chain = self.chain(&claim.address.chain)?;
-        Ok((self.owned(chain, &claim.address, "body/")?, amount))
-    }
-
-    fn owned(
+    pub(super) fn owned(
         &self,
         chain: &Chain,
         claim: &AddressClaim,
         path: &'static str,
     ) -> Result<Owned, Error> {
         let request = AddressRequest {
-            path,
+            path: (path, "withdrawalNonce"),
             settlement: &self.hub.settings.id,
+            depository: None,
             currency: &claim.currency,
             withdrawer: &claim.withdrawer,
             withdrawer_chain: &claim.withdrawer_chain,

@@ -45,6 +45,7 @@ const fn on(network: &'static Network) -> Family {
         hints: Hints::NONE,
         unknown_is_empty: false,
         blooms: false,
+        sole_depository: false,
         withdrawals: Some(network),
         owners: Some(network),
         orders: None,

@@ -35,6 +35,7 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: false,
     blooms: true,
+    sole_depository: true,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),

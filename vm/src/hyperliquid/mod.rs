@@ -36,6 +36,7 @@ pub static FAMILY: Family = Family {
     hints: HINTS,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: false,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

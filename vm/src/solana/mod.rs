@@ -37,6 +37,7 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: true,
     blooms: false,
+    sole_depository: true,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

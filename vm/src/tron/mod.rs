@@ -18,6 +18,7 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: true,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),

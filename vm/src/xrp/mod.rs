@@ -16,6 +16,7 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: false,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: None,
     orders: None,

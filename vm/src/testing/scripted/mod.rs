@@ -53,6 +53,7 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: false,
     withdrawals: None,
     owners: None,
     orders: None,
