@@ -14,6 +14,9 @@ sol! {
     function HUB() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
     function payloads(bytes32 id) returns (bytes);
+    function hashToSign(uint256 chainId, string depository, bytes payload, uint32 index) returns (bytes32);
+    function signedPayloads(bytes32 id, bytes32 hash) returns (bytes);
+    function orderAddressByWithdrawRequestHash(bytes32 hash) returns (address);
     function getEntry(address user, bytes32 id) returns (bytes data, uint256 createdAt);
     function canConsume(string chainId, bytes currency, uint256 amount) returns (bool);
     function isExecuted(bytes32 idempotencyKey) returns (bool);
@@ -38,6 +41,10 @@ pub struct Settings {
     pub allocator: Option<EvmAddress>,
     /// The contract in which hub accounts leave entries; `None` where the file names none.
     pub generic_mapping: Option<EvmAddress>,
+    /// The hub's own allocator, of withdraw requests.
+    pub hub_allocator: Option<EvmAddress>,
+    /// The contract that swaps an order's balance at the hub and requests its withdrawal.
+    pub executor: Option<EvmAddress>,
 }
 
 /// An unusable hub file; the text names the field.
@@ -56,6 +63,8 @@ struct File {
     fee_calculator: Option<Contract>,
     aurora_allocator_address: Option<String>,
     generic_mapping_address: Option<String>,
+    allocator_address: Option<String>,
+    executor_address: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -75,10 +84,11 @@ impl Settings {
             let named = named.as_ref().map(|named| contract(field, &named.address));
             named.transpose()
         };
-        let allocator = file.aurora_allocator_address.as_ref();
-        let allocator = allocator.map(|text| contract("auroraAllocatorAddress", text));
-        let mapping = file.generic_mapping_address.as_ref();
-        let mapping = mapping.map(|text| contract("genericMappingAddress", text));
+        let named = |field: &'static str, text: &Option<String>| {
+            let named = text.as_ref().map(|text| contract(field, text));
+            named.transpose()
+        };
+        let mapping = named("genericMappingAddress", &file.generic_mapping_address)?;
         if file.id.is_empty() {
             return Err(wrong("id", "must not be empty"));
         }
@@ -86,8 +96,10 @@ impl Settings {
             domain: Domain::oracle(&file.oracle_version, chain, oracle_address),
             rate_limiter: optional("rateLimiter.address", &file.rate_limiter)?,
             fee_calculator: optional("feeCalculator.address", &file.fee_calculator)?,
-            allocator: allocator.transpose()?,
-            generic_mapping: mapping.transpose()?,
+            allocator: named("auroraAllocatorAddress", &file.aurora_allocator_address)?,
+            generic_mapping: mapping,
+            hub_allocator: named("allocatorAddress", &file.allocator_address)?,
+            executor: named("executorAddress", &file.executor_address)?,
             id: file.id,
             chain: file.evm_chain_id,
             oracle: file.oracle_address,
@@ -162,6 +174,30 @@ impl Hub {
     /// The allocator, or why it cannot be read.
     pub fn allocator(&self) -> Result<&Allocator, &str> {
         self.allocator.as_ref().map_err(String::as_str)
+    }
+
+    /// The hub's own allocator, or why it cannot be read.
+    pub fn own_allocator(&self) -> Result<Allocator, String> {
+        let contract = self.settings.hub_allocator;
+        Ok(Allocator {
+            chain: self.chain.clone()?,
+            contract: contract.ok_or("the hub file names no allocatorAddress")?,
+        })
+    }
+
+    /// The hub account of the order for which `executor` made the withdraw request with this hash, as of `block`; `None`
+    /// where it made none.
+    pub async fn order_account(
+        &self,
+        executor: EvmAddress,
+        hash: B256,
+        block: &Block,
+    ) -> Result<Option<EvmAddress>, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let call = orderAddressByWithdrawRequestHashCall { hash };
+        let order = view(state(hub)?, executor, &call, block).await?;
+        Ok(Some(order).filter(|order| !order.is_zero()))
     }
 
     /// The final block at which `owner` holds `amount` of `token`; `None` unless it also holds it at the tip, since
@@ -288,6 +324,28 @@ impl Allocator {
             Some(fresh) => self.recorded(id, &fresh).await,
             None => Ok(None),
         }
+    }
+
+    /// The signature number `index` of the withdrawal recorded as `payload` under `id`, as the signature service gave
+    /// it; `None` while there is none. `of` names the withdrawal's chain by its number at the hub, and its depository.
+    pub async fn signature(
+        &self,
+        id: B256,
+        (chain, depository): (U256, &str),
+        payload: &Payload,
+        index: usize,
+    ) -> Result<Option<Bytes>, ReadError> {
+        let state = state(&self.chain)?;
+        let call = hashToSignCall {
+            chainId: chain,
+            depository: depository.to_owned(),
+            payload: payload.withdrawal.clone(),
+            index: u32::try_from(index).map_err(|_| ReadError::TooLarge)?,
+        };
+        let hash = view(state, self.contract, &call, &payload.block).await?;
+        let call = signedPayloadsCall { id, hash };
+        let signature = view(state, self.contract, &call, &payload.block).await?;
+        Ok(Some(signature).filter(|signature| !signature.is_empty()))
     }
 
     async fn recorded(&self, id: B256, head: &Head) -> Result<Option<Payload>, ReadError> {

@@ -217,6 +217,12 @@ impl Escrow {
     }
 }
 
+/// Gives the amount of an expired withdraw request back to the account that it was taken from, or to the order's.
+pub fn minted_back(request: B256, to: EvmAddress, token: U256, amount: Amount) -> Execution {
+    let key = id::deterministic(&[&request.to_string(), "2"]);
+    one(key, &Action::Mint { to, token, amount })
+}
+
 fn one(idempotency_key: B256, action: &Action) -> Execution {
     Execution {
         idempotency_key,

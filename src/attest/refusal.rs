@@ -192,6 +192,10 @@ pub enum Refusal {
     WithdrawalMismatch { field: &'static str },
     #[error("The allocator has recorded another withdrawal for this withdrawalAddressRequest")]
     OtherWithdrawal,
+    #[error("Withdraw request not yet available")]
+    RequestUnavailable,
+    #[error("Withdrawal has no corresponding order address")]
+    NoOrderAccount,
     #[error("Transaction {0} does not show the execution of the withdrawal")]
     NotExecutedHere(Shown),
     #[error("Only 'ethereum-vm' signatures are supported")]
@@ -268,6 +272,8 @@ pub const RETRYABLE: &[&str] = &[
     "FAST_MODE_LIMIT_EXCEEDED",
     "BALANCE_INSUFFICIENT",
     "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
+    // The allocator may record it later.
+    "WITHDRAW_REQUEST_NOT_AVAILABLE",
     // The hub may credit the order's account later.
     "ORDER_BALANCE_INSUFFICIENT",
     // The hub may mint the deposit later.
@@ -341,6 +347,8 @@ impl Refusal {
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
             Self::NoDepository(_) | Self::OtherDepository { .. } => "DEPOSITORY_NOT_CONFIGURED",
             Self::WithdrawalMismatch { .. } | Self::OtherWithdrawal => "WITHDRAWAL_MISMATCH",
+            Self::RequestUnavailable => "WITHDRAW_REQUEST_NOT_AVAILABLE",
+            Self::NoOrderAccount => "ORDER_ACCOUNT_MISSING",
             Self::NotExecutedHere(_) => "WITHDRAWAL_NOT_IN_TRANSACTION",
             Self::OwnerUnsupported | Self::OwnerFamily => "OWNER_UNSUPPORTED",
             Self::OwnerSignature | Self::OwnerDenied(_) => "OWNER_SIGNATURE_INVALID",

@@ -6,6 +6,8 @@ mod initiation;
 mod outcome;
 mod owner;
 mod recover;
+mod request;
+mod standing;
 mod transfer;
 mod withdrawal;
 
@@ -25,8 +27,11 @@ pub use initiation::{InitiatedAnswer, InitiationAnswer, InitiationClaim, OwnedCl
 pub use outcome::{FillClaim, InputClaim, OrderClaim, OutcomeAnswer, RefundClaim, RefundPayment};
 pub use owner::{Permit, Proof, ReturnClaim, Returned};
 pub use recover::RecoverClaim;
+pub use request::RequestClaim;
 pub use transfer::TransferClaim;
-pub use withdrawal::{AddressClaim, WithdrawalAnswer, WithdrawalClaim};
+pub use withdrawal::{
+    AddressClaim, EndedAnswer, OwnedWithdrawalClaim, WithdrawalAnswer, WithdrawalClaim,
+};
 
 use super::{
     Refusal,

@@ -45,6 +45,8 @@ pub struct Family {
     /// Whether of a chain's depositories only the primary one's withdrawals are read.
     pub sole_depository: bool,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
+    /// `None`: allocators record the encoded withdrawal.
+    pub payloads: Option<&'static dyn PayloadCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
     pub orders: Option<&'static dyn OrderCodec>,
     pub finality: FinalityDefaults,
@@ -236,6 +238,16 @@ pub trait WithdrawalCodec: Send + Sync {
     /// v2.3: the `data` bytes of a hub allocator request (guide: protocol 8.3); the whole request is
     /// made by [`WithdrawRequest::new`](crate::protocol::request::WithdrawRequest::new).
     fn request_data(&self, request: &WithdrawCall) -> Result<Vec<u8>, CodecError>;
+}
+
+/// What an allocator records of a withdrawal, where that is not the withdrawal (guide: protocol 8.4).
+pub trait PayloadCodec: Send + Sync {
+    /// How many signatures the allocator gives for it.
+    fn signatures(&self, payload: &[u8]) -> Result<usize, CodecError>;
+    /// The withdrawal without signatures: what became of it is read by this, too.
+    fn unsigned(&self, payload: &[u8]) -> Result<Vec<u8>, CodecError>;
+    /// The withdrawal with signatures as the allocator's signature service gives them, in order.
+    fn signed(&self, payload: &[u8], signatures: &[Bytes]) -> Result<Vec<u8>, CodecError>;
 }
 
 /// What an encoded withdrawal says; each part fails on its own.

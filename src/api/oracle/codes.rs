@@ -137,6 +137,16 @@ pub const WITHDRAWALS: &[Code] = &[
         "The request and the withdrawal differ.",
         "Send the request that the withdrawal was made for. The message names the field.",
     ),
+    later(
+        "WITHDRAW_REQUEST_NOT_AVAILABLE",
+        "The hub's allocator has recorded nothing for the withdraw request.",
+        "Ask again when it has been submitted. Check that every field is as it was submitted.",
+    ),
+    never(
+        "ORDER_ACCOUNT_MISSING",
+        "The executor names no order for the expired withdraw request.",
+        "Only a request that the executor made for an order is given back to one.",
+    ),
     never(
         "WITHDRAWAL_NOT_IN_TRANSACTION",
         "The transaction does not show the execution of the withdrawal.",

@@ -5,6 +5,7 @@
 //! trading half.
 
 mod address;
+mod allocator;
 mod combine;
 pub mod decode;
 mod esplora;
@@ -47,6 +48,7 @@ const fn on(network: &'static Network) -> Family {
         blooms: false,
         sole_depository: false,
         withdrawals: Some(network),
+        payloads: Some(&allocator::Payloads),
         owners: Some(network),
         orders: None,
         finality: FinalityDefaults {

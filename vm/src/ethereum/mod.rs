@@ -37,6 +37,7 @@ pub static FAMILY: Family = Family {
     blooms: true,
     sole_depository: true,
     withdrawals: Some(&withdrawal::Withdrawals),
+    payloads: None,
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),
     finality: FinalityDefaults {

@@ -38,6 +38,7 @@ pub static FAMILY: Family = Family {
     blooms: false,
     sole_depository: false,
     withdrawals: Some(&withdrawal::Withdrawals),
+    payloads: None,
     owners: Some(&owner::Owners),
     orders: None,
     finality: FinalityDefaults {

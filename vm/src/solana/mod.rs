@@ -39,6 +39,7 @@ pub static FAMILY: Family = Family {
     blooms: false,
     sole_depository: true,
     withdrawals: Some(&withdrawal::Withdrawals),
+    payloads: None,
     owners: Some(&owner::Owners),
     orders: None,
     finality: FinalityDefaults {

@@ -18,6 +18,7 @@ pub static FAMILY: Family = Family {
     blooms: false,
     sole_depository: false,
     withdrawals: Some(&withdrawal::Withdrawals),
+    payloads: None,
     owners: None,
     orders: None,
     finality: FinalityDefaults {

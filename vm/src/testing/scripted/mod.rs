@@ -55,6 +55,7 @@ pub static FAMILY: Family = Family {
     blooms: false,
     sole_depository: false,
     withdrawals: None,
+    payloads: None,
     owners: None,
     orders: None,
     finality: FinalityDefaults {
