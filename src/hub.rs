@@ -16,6 +16,9 @@ sol! {
     function HUB() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
     function payloads(bytes32 id) returns (bytes);
+    function hashToSign(uint256 chainId, string depository, bytes payload, uint32 index) returns (bytes32);
+    function signedPayloads(bytes32 id, bytes32 hash) returns (bytes);
+    function orderAddressByWithdrawRequestHash(bytes32 hash) returns (address);
     function getEntry(address user, bytes32 id) returns (bytes data, uint256 createdAt);
     function canConsume(string chainId, bytes currency, uint256 amount) returns (bool);
     function isExecuted(bytes32 idempotencyKey) returns (bool);
@@ -39,13 +42,13 @@ pub struct Settings {
     /// The contract that records the withdrawals that depositories may make; it is on another chain.
     pub allocator: Option<EvmAddress>,
     /// The contract in which hub accounts leave entries; `None` where the file names none.
-    pub generic_mapping: Option<Contract>,
+    pub generic_mapping: Option<EvmAddress>,
     /// The hub's own allocator, of withdraw requests.
-    pub hub_allocator: Option<Contract>,
+    pub hub_allocator: Option<EvmAddress>,
     /// The contract that swaps an order's balance at the hub and requests its withdrawal.
-    pub executor: Option<Contract>,
+    pub executor: Option<EvmAddress>,
     /// The contract that knows which order a payment to a deposit address is for.
-    pub deposit_address_manager: Option<Contract>,
+    pub deposit_address_manager: Option<EvmAddress>,
     /// The contract that submits withdraw requests to the allocator on its own chain.
     pub allocator_spender: Option<Spender>,
 }
@@ -53,19 +56,11 @@ pub struct Settings {
 /// A contract on the allocator's own chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spender {
-    pub contract: Contract,
+    pub contract: EvmAddress,
     /// The EVM chain id, decimal, as the file spells it.
     pub chain: String,
     /// The EIP-712 domain of payload params.
     pub domain: Domain,
-}
-
-/// A contract that the hub file names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contract {
-    /// As the file spells it.
-    pub text: String,
-    pub address: EvmAddress,
 }
 
 /// An unusable hub file; the text names the field.
@@ -80,8 +75,8 @@ struct File {
     evm_chain_id: String,
     oracle_address: String,
     oracle_version: String,
-    rate_limiter: Option<Module>,
-    fee_calculator: Option<Module>,
+    rate_limiter: Option<Contract>,
+    fee_calculator: Option<Contract>,
     aurora_allocator_address: Option<String>,
     generic_mapping_address: Option<String>,
     allocator_address: Option<String>,
@@ -92,7 +87,7 @@ struct File {
 }
 
 #[derive(Deserialize)]
-struct Module {
+struct Contract {
     address: String,
 }
 
@@ -104,22 +99,18 @@ impl Settings {
         let number = vm::protocol::text::number(&file.evm_chain_id);
         let chain = number.map_err(|error| wrong("evmChainId", error))?;
         let oracle_address = contract("oracleAddress", &file.oracle_address)?;
-        let optional = |field: &'static str, named: &Option<Module>| {
+        let optional = |field: &'static str, named: &Option<Contract>| {
             let named = named.as_ref().map(|named| contract(field, &named.address));
             named.transpose()
         };
-        let allocator = file.aurora_allocator_address.as_ref();
-        let allocator = allocator.map(|text| contract("auroraAllocatorAddress", text));
-        let named = |field: &'static str, text: Option<String>| {
-            let named = text.map(|text| {
-                let address = contract(field, &text)?;
-                Ok(Contract { text, address })
-            });
+        let named = |field: &'static str, text: &Option<String>| {
+            let named = text.as_ref().map(|text| contract(field, text));
             named.transpose()
         };
+        let mapping = named("genericMappingAddress", &file.generic_mapping_address)?;
         let spender = named(
             "auroraAllocatorSpenderAddress",
-            file.aurora_allocator_spender_address,
+            &file.aurora_allocator_spender_address,
         )?;
         if file.id.is_empty() {
             return Err(wrong("id", "must not be empty"));
@@ -128,13 +119,13 @@ impl Settings {
             domain: Domain::oracle(&file.oracle_version, chain, oracle_address),
             rate_limiter: optional("rateLimiter.address", &file.rate_limiter)?,
             fee_calculator: optional("feeCalculator.address", &file.fee_calculator)?,
-            allocator: allocator.transpose()?,
-            generic_mapping: named("genericMappingAddress", file.generic_mapping_address)?,
-            hub_allocator: named("allocatorAddress", file.allocator_address)?,
-            executor: named("executorAddress", file.executor_address)?,
+            allocator: named("auroraAllocatorAddress", &file.aurora_allocator_address)?,
+            generic_mapping: mapping,
+            hub_allocator: named("allocatorAddress", &file.allocator_address)?,
+            executor: named("executorAddress", &file.executor_address)?,
             deposit_address_manager: named(
                 "depositAddressManagerAddress",
-                file.deposit_address_manager_address,
+                &file.deposit_address_manager_address,
             )?,
             allocator_spender: spender
                 .zip(file.aurora_evm_chain_id)
@@ -149,11 +140,11 @@ impl Settings {
 }
 
 impl Spender {
-    fn new((contract, chain): (Contract, String)) -> Result<Self, SettingsError> {
+    fn new((contract, chain): (EvmAddress, String)) -> Result<Self, SettingsError> {
         let number = vm::protocol::text::number(&chain);
         let number = number.map_err(|error| wrong("auroraEvmChainId", error))?;
         Ok(Self {
-            domain: Domain::allocator_spender(number, contract.address),
+            domain: Domain::allocator_spender(number, contract),
             contract,
             chain,
         })
@@ -226,6 +217,30 @@ impl Hub {
     /// The allocator, or why it cannot be read.
     pub fn allocator(&self) -> Result<&Allocator, &str> {
         self.allocator.as_ref().map_err(String::as_str)
+    }
+
+    /// The hub's own allocator, or why it cannot be read.
+    pub fn own_allocator(&self) -> Result<Allocator, String> {
+        let contract = self.settings.hub_allocator;
+        Ok(Allocator {
+            chain: self.chain.clone()?,
+            contract: contract.ok_or("the hub file names no allocatorAddress")?,
+        })
+    }
+
+    /// The hub account of the order for which `executor` made the withdraw request with this hash, as of `block`; `None`
+    /// where it made none.
+    pub async fn order_account(
+        &self,
+        executor: EvmAddress,
+        hash: B256,
+        block: &Block,
+    ) -> Result<Option<EvmAddress>, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let call = orderAddressByWithdrawRequestHashCall { hash };
+        let order = view(state(hub)?, executor, &call, block).await?;
+        Ok(Some(order).filter(|order| !order.is_zero()))
     }
 
     /// The final block at which `owner` holds `amount` of `token`; `None` unless it also holds it at the tip, since
@@ -310,23 +325,24 @@ impl Hub {
     /// Whether `user` has an entry under `id` in the generic mapping, as of a final block; false where the hub file
     /// names no such contract.
     pub async fn is_mapped(&self, user: EvmAddress, id: B256) -> Result<bool, ReadError> {
-        let Some(mapping) = &self.settings.generic_mapping else {
+        let Some(mapping) = self.settings.generic_mapping else {
             return Ok(false);
         };
         let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
         let hub = self.chain.as_ref().map_err(unread)?;
-        let head = hub.reader.head().await?;
-        let Some(block) = state(hub)?.settled(&head).await? else {
+        let Some(block) = self.settled().await? else {
             return Ok(false);
         };
-        let entry = view(
-            state(hub)?,
-            mapping.address,
-            &getEntryCall { user, id },
-            &block,
-        )
-        .await?;
+        let entry = view(state(hub)?, mapping, &getEntryCall { user, id }, &block).await?;
         Ok(!entry.createdAt.is_zero())
+    }
+
+    /// A final block of the settlement chain; `None` while there is none.
+    pub async fn settled(&self) -> Result<Option<Block>, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let head = hub.reader.head().await?;
+        state(hub)?.settled(&head).await
     }
 
     /// Whether the oracle contract has applied the execution with this idempotency key, as of `block`.
@@ -364,6 +380,28 @@ impl Allocator {
             Some(fresh) => self.recorded(id, &fresh).await,
             None => Ok(None),
         }
+    }
+
+    /// The signature number `index` of the withdrawal recorded as `payload` under `id`, as the signature service gave
+    /// it; `None` while there is none. `of` names the withdrawal's chain by its number at the hub, and its depository.
+    pub async fn signature(
+        &self,
+        id: B256,
+        (chain, depository): (U256, &str),
+        payload: &Payload,
+        index: usize,
+    ) -> Result<Option<Bytes>, ReadError> {
+        let state = state(&self.chain)?;
+        let call = hashToSignCall {
+            chainId: chain,
+            depository: depository.to_owned(),
+            payload: payload.withdrawal.clone(),
+            index: u32::try_from(index).map_err(|_| ReadError::TooLarge)?,
+        };
+        let hash = view(state, self.contract, &call, &payload.block).await?;
+        let call = signedPayloadsCall { id, hash };
+        let signature = view(state, self.contract, &call, &payload.block).await?;
+        Ok(Some(signature).filter(|signature| !signature.is_empty()))
     }
 
     async fn recorded(&self, id: B256, head: &Head) -> Result<Option<Payload>, ReadError> {

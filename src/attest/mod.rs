@@ -1,7 +1,7 @@
 //! The oracle's judges, and the journal of what it has signed.
 //!
 //! One file per claim, pure over what was read: [`deposit`], [`order`] with [`fill`] and [`refund`] (both over
-//! [`paid`]), [`recover`], [`withdrawal`], [`mapping`]. [`execution`] makes the hub's actions, [`finality`] the
+//! [`paid`]), [`recover`], [`owner`], [`withdrawal`], [`mapping`]. [`execution`] makes the hub's actions, [`finality`] the
 //! required finality, [`refusal`] has every refusal, and [`claim`] the limits of claims.
 //!
 //! The rest does I/O: [`read`] reads a claim's transactions, [`journal`] signs, [`peers`] asks other oracles,
@@ -18,6 +18,7 @@ mod fixtures;
 pub mod journal;
 pub mod mapping;
 pub mod order;
+pub mod owner;
 pub mod paid;
 pub mod peers;
 pub mod plan;

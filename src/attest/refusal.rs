@@ -184,24 +184,54 @@ pub enum Refusal {
 
     #[error("Withdrawals on chain {0} are not supported")]
     WithdrawalsUnsupported(Shown),
+    #[error("Depository {depository} is not configured for chain {chain}")]
+    OtherDepository { depository: Shown, chain: Shown },
     #[error("No depository is configured for chain {0}")]
     NoDepository(Shown),
     #[error("withdrawalAddressRequest.{field} does not match the withdrawal")]
     WithdrawalMismatch { field: &'static str },
     #[error("The allocator has recorded another withdrawal for this withdrawalAddressRequest")]
     OtherWithdrawal,
+    #[error("Withdraw request not yet available")]
+    RequestUnavailable,
+    #[error("Withdrawal has no corresponding order address")]
+    NoOrderAccount,
     #[error("Transaction {0} does not show the execution of the withdrawal")]
     NotExecutedHere(Shown),
     #[error("Only 'ethereum-vm' signatures are supported")]
     OwnerUnsupported,
+    #[error("Signature verification not supported for owner chain")]
+    OwnerFamily,
     #[error("Invalid signature. Can't trigger withdrawal")]
     OwnerSignature,
+    /// The family's reason why a signature is not its owner's.
+    #[error("{0}")]
+    OwnerDenied(Shown),
+    #[error("ownerSignature is required")]
+    OwnerSignatureMissing,
+    #[error(
+        "recoverMode requires depositChainId, depositTransactionId, depositOnchainId, order, and orderSignature"
+    )]
+    ReturnIncomplete,
+    #[error("recoverMode only supports single-input orders")]
+    ReturnOfSeveral,
+    /// What is asked for is not the return of the deposit; the text says in what it differs.
+    #[error("{0}")]
+    OtherReturn(Shown),
+    #[error("The deposit has not been recovered at the hub yet")]
+    NotRecovered,
+    #[error("nonce is not the idempotency key of the deposit's recovery")]
+    UnboundReturn,
     #[error("withdrawalNonce does not commit to the withdrawal")]
     UnboundNonce,
     #[error("Withdrawn amount must be non-zero")]
     ZeroWithdrawal,
+    #[error("Transfer amount must be non-zero")]
+    ZeroTransfer,
     #[error("Insufficient initial withdrawal balance")]
     InsufficientBalance,
+    #[error("Insufficient balance for requested {0}")]
+    InsufficientFor(&'static str),
     #[error("Insufficient withdrawal address balance")]
     InsufficientAddressBalance,
 
@@ -247,10 +277,14 @@ pub const RETRYABLE: &[&str] = &[
     "FAST_MODE_LIMIT_EXCEEDED",
     "BALANCE_INSUFFICIENT",
     "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
+    // The allocator may record it later.
+    "WITHDRAW_REQUEST_NOT_AVAILABLE",
     // The hub may credit the order's account later.
     "ORDER_BALANCE_INSUFFICIENT",
     // The hub may mint the deposit later.
     "DEPOSIT_NOT_MINTED",
+    // The hub may apply the recovery later.
+    "DEPOSIT_NOT_RECOVERED",
     "ORDER_REQUIRED",
     "ORDER_NOT_GIVEN_UP",
     "ORDER_OPEN",
@@ -318,14 +352,18 @@ impl Refusal {
             Self::ShortClaim | Self::Unvouched => "SOLVER_SIGNATURE_REQUIRED",
             Self::ClaimSignature => "SOLVER_SIGNATURE_INVALID",
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
-            Self::NoDepository(_) => "DEPOSITORY_NOT_CONFIGURED",
+            Self::NoDepository(_) | Self::OtherDepository { .. } => "DEPOSITORY_NOT_CONFIGURED",
             Self::WithdrawalMismatch { .. } | Self::OtherWithdrawal => "WITHDRAWAL_MISMATCH",
+            Self::RequestUnavailable => "WITHDRAW_REQUEST_NOT_AVAILABLE",
+            Self::NoOrderAccount => "ORDER_ACCOUNT_MISSING",
             Self::NotExecutedHere(_) => "WITHDRAWAL_NOT_IN_TRANSACTION",
-            Self::OwnerUnsupported => "OWNER_UNSUPPORTED",
-            Self::OwnerSignature => "OWNER_SIGNATURE_INVALID",
-            Self::UnboundNonce => "WITHDRAWAL_NONCE_UNBOUND",
+            Self::OwnerUnsupported | Self::OwnerFamily => "OWNER_UNSUPPORTED",
+            Self::OwnerSignature | Self::OwnerDenied(_) => "OWNER_SIGNATURE_INVALID",
+            Self::OwnerSignatureMissing => "OWNER_SIGNATURE_MISSING",
+            Self::UnboundNonce | Self::UnboundReturn => "WITHDRAWAL_NONCE_UNBOUND",
             Self::ZeroWithdrawal => "WITHDRAWAL_ZERO",
-            Self::InsufficientBalance => "BALANCE_INSUFFICIENT",
+            Self::ZeroTransfer => "TRANSFER_ZERO",
+            Self::InsufficientBalance | Self::InsufficientFor(_) => "BALANCE_INSUFFICIENT",
             Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
             Self::NotConfigured(_) => "CONTRACT_NOT_CONFIGURED",
             Self::NotTriggered => "TRIGGER_NOT_MAPPED",
@@ -342,6 +380,10 @@ impl Refusal {
             Self::NoOrder => "DEPOSIT_WITHOUT_ORDER",
             Self::NothingToRecover => "ORDER_BALANCE_INSUFFICIENT",
             Self::NotMinted => "DEPOSIT_NOT_MINTED",
+            Self::NotRecovered => "DEPOSIT_NOT_RECOVERED",
+            Self::ReturnIncomplete => "RECOVERY_INCOMPLETE",
+            Self::ReturnOfSeveral => "ORDER_HAS_SEVERAL_INPUTS",
+            Self::OtherReturn(_) => "RECOVERY_MISMATCH",
             Self::OrderRequired => "ORDER_REQUIRED",
             Self::OtherOrder => "ORDER_MISMATCH",
             Self::NotGivenUp => "ORDER_NOT_GIVEN_UP",

@@ -3,9 +3,14 @@
 
 mod deposit;
 mod mapping;
+mod initiation;
 mod outcome;
+mod owner;
 mod recover;
 mod trigger;
+mod request;
+mod standing;
+mod transfer;
 mod withdrawal;
 
 use std::{collections::HashMap, sync::Arc};
@@ -22,12 +27,15 @@ use vm::{
 
 pub use deposit::{DepositAnswer, DepositClaim};
 pub use mapping::MappingAnswer;
+pub use initiation::{InitiatedAnswer, InitiationAnswer, InitiationClaim, OwnedClaim};
 pub use outcome::{FillClaim, InputClaim, OrderClaim, OutcomeAnswer, RefundClaim, RefundPayment};
+pub use owner::{Permit, Proof, ReturnClaim, Returned};
 pub use recover::RecoverClaim;
 pub use trigger::TriggerAnswer;
+pub use request::RequestClaim;
+pub use transfer::TransferClaim;
 pub use withdrawal::{
-    AddressClaim, InitiatedAnswer, InitiationAnswer, InitiationClaim, WithdrawalAnswer,
-    WithdrawalClaim,
+    AddressClaim, EndedAnswer, OwnedWithdrawalClaim, WithdrawalAnswer, WithdrawalClaim,
 };
 
 use super::{

@@ -16,7 +16,7 @@ use super::{
     mapping::Entry,
     peers::answer::{Corroborated, Seal, Spelled},
 };
-use crate::hub::{Contract, Settings};
+use crate::hub::Settings;
 
 impl Spelled {
     pub fn execution(execution: &Execution, settings: &Settings) -> Self {
@@ -35,11 +35,11 @@ impl Spelled {
     }
 
     pub fn mapping(entry: &Entry, settings: &Settings) -> Result<Self, Refusal> {
-        let contract = settings.generic_mapping.as_ref();
+        let contract = settings.generic_mapping;
         let contract = contract.ok_or(Refusal::NotConfigured("generic mapping"))?;
         let (domain, mapping) = (&settings.domain, &entry.mapping);
         Ok(Self {
-            digest: mapping.digest(&Domain::generic_mapping(domain.chain(), contract.address)),
+            digest: mapping.digest(&Domain::generic_mapping(domain.chain(), contract)),
             field: Some("genericMapping"),
             message: fields(json!({
                 "user": mapping.user, "id": mapping.id, "data": entry.data,
@@ -48,18 +48,18 @@ impl Spelled {
             seal: Some(Seal {
                 fields: ["genericMappingChainId", "genericMappingContract"],
                 chain: settings.chain.clone(),
-                contract: contract.text.clone(),
+                contract: format!("{contract:#x}"),
             }),
         })
     }
 
-    pub fn trigger(trigger: &Trigger, manager: &Contract) -> Self {
+    pub fn trigger(trigger: &Trigger) -> Self {
         let domain = Domain::trigger(trigger.chain_id);
         Self {
             digest: trigger.digest(&domain),
             field: Some("trigger"),
             message: fields(json!({
-                "chainId": trigger.chain_id.to_string(), "depositAddressManager": manager.text,
+                "chainId": trigger.chain_id.to_string(), "depositAddressManager": trigger.deposit_address_manager,
                 "inputDepository": trigger.input_depository, "triggerHash": trigger.trigger_hash,
             })),
             seal: None,

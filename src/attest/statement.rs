@@ -11,12 +11,15 @@
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
 //! | generic mapping | `mapping/<account>/<id>` | | | |
 //! | trigger | `trigger/<hash>` | | | |
+//! | transfer | `transfer/<idempotency key>` | | | `transfer/<account>/<nonce>` |
+//! | one that a returned deposit allows | | | the outcome of its order | `return/<id>` |
 //!
 //! A fill and a refund that move the same are one statement, whichever was claimed first. Where fees make them
 //! differ, the digest under the shared key excludes the second.
 //!
 //! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the transaction's canonical
-//! bytes, so that spellings do not matter; `<ids>` is the sha256 of the sorted onchain ids. The store contains these
+//! bytes, so that spellings do not matter; `<ids>` is the sha256 of the sorted onchain ids; a transfer's `<nonce>` is
+//! the sha256 of its text in lower case. The store contains these
 //! texts: after a change of a text the journal no longer finds what was signed.
 
 use std::{collections::HashSet, fmt};
@@ -111,8 +114,7 @@ impl Statement {
         let mut ids = deposits.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        let subject = B256::from_slice(&Sha256::digest(ids.concat()));
-        let statement = Self::new(format!("outcome/{order}/{subject}"), digest);
+        let statement = Self::new(outcome_key(order, &ids), digest);
         ids.iter().fold(statement, |statement, id| {
             statement.consuming(format!("deposit/{id}"))
         })
@@ -139,6 +141,28 @@ impl Statement {
         let mut statement = Self::new(format!("initiation/{idempotency}"), digest);
         statement.chains.push(hub.clone());
         statement.consuming(format!("initiation/{account:#x}/{nonce}"))
+    }
+
+    /// The transfer between hub accounts with this idempotency key, as of the state of `hub`. Each pair of account and
+    /// nonce serves one transfer.
+    pub fn transfer(
+        hub: &ChainId,
+        (account, nonce): (EvmAddress, &str),
+        idempotency: B256,
+        digest: B256,
+    ) -> Self {
+        let mut statement = Self::new(format!("transfer/{idempotency}"), digest);
+        statement.chains.push(hub.clone());
+        let nonce = B256::from_slice(&Sha256::digest(nonce.to_lowercase()));
+        statement.consuming(format!("transfer/{account:#x}/{nonce}"))
+    }
+
+    /// Adds that the only input of `order`, a deposit that returned to its depositor, allows the statement. A deposit
+    /// allows one, and none where the order ended otherwise.
+    #[must_use]
+    pub fn returning(mut self, order: B256, deposit: B256) -> Self {
+        self.excludes.push(outcome_key(order, &[deposit]));
+        self.consuming(format!("return/{deposit}"))
     }
 
     /// The statement that a deposit returns to its depositor, so it serves no outcome of its order.
@@ -303,6 +327,12 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// `ids` are sorted.
+fn outcome_key(order: B256, ids: &[B256]) -> String {
+    let subject = B256::from_slice(&Sha256::digest(ids.concat()));
+    format!("outcome/{order}/{subject}")
+}
+
 fn canonical(tx: &TxRef) -> String {
     encode_prefixed(&tx.bytes)
 }
@@ -378,6 +408,21 @@ mod tests {
         let trigger = Statement::trigger(&base(), b(1), b(3));
         assert_eq!(trigger.key, format!("trigger/{ID}"));
         assert_eq!(trigger.chains, [base()]);
+
+        let transfer = |nonce| Statement::transfer(&base(), (once.0, nonce), b(1), b(3));
+        assert_eq!(transfer("").key, format!("transfer/{ID}"));
+        // sha256 of nothing.
+        let hash = "0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let what = format!("transfer/{:#x}/{hash}", once.0);
+        assert_eq!(transfer("").consumes[0].what, what);
+        assert_eq!(transfer("aBc"), transfer("AbC"));
+        assert_ne!(transfer("abc"), transfer("abd"));
+
+        let returning = initiation.returning(b(9), b(1));
+        let outcome = Statement::outcome(b(9), &[b(1)], b(3));
+        assert_eq!(returning.excludes, [outcome.key]);
+        let what = &returning.consumes.last().unwrap().what;
+        assert_eq!(*what, format!("return/{ID}"));
     }
 
     #[test]

@@ -12,10 +12,12 @@ mod initiated;
 mod initiation;
 mod mapping;
 mod order;
+mod owned;
 mod question;
 mod recover;
 mod refunds;
 mod triggers;
+mod transfers;
 mod withdrawals;
 
 use std::sync::Arc;
@@ -153,6 +155,15 @@ pub static ROUTES: &[Route<State>] = &[
         ),
         |state, request| read_for(request, |request| initiation::attest(state, request)),
     ),
+    attestation::<owned::Ask, initiation::OwnedBody>(
+        "/attestations/withdrawal-initiation/v2",
+        (
+            "Attest a withdrawal initiation of any owner",
+            "Signs the execution that sets a hub balance apart for the withdrawal that its owner's signature \
+             asks for, or by which a deposit goes back.",
+        ),
+        |state, request| read_for(request, |request| initiation::attest_owned(state, request)),
+    ),
     attestation::<initiated::Ask, initiated::Body>(
         "/attestations/withdrawal-initiated/v1",
         (
@@ -196,6 +207,15 @@ pub static ROUTES: &[Route<State>] = &[
              order, and never will. The solver signed for it.",
         ),
         |state, request| Box::pin(mapping::attest::<mapping::GivenUp>(state, request)),
+    ),
+    attestation::<transfers::Ask, transfers::Body>(
+        "/attestations/transfer/v1",
+        (
+            "Attest a transfer",
+            "Signs the execution that moves a balance from its owner's account at the hub to another one. A nonce of \
+             an owner serves one transfer.",
+        ),
+        |state, request| read_for(request, |request| transfers::attest(state, request)),
     ),
 ];
 

@@ -115,7 +115,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     let body = Body {
         trigger: Trigger {
             chain_id: trigger.chain_id.to_string(),
-            deposit_address_manager: answer.manager,
+            deposit_address_manager: format!("{:#x}", trigger.deposit_address_manager),
             input_depository: trigger.input_depository.to_string(),
             trigger_hash: trigger.trigger_hash.to_string(),
             signatures: answer.signatures.iter().map(Signature::of).collect(),

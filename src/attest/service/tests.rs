@@ -28,7 +28,7 @@ use crate::{
         statement::Mode,
         watch::Watcher,
     },
-    hub::{Contract, Settings},
+    hub::Settings,
     sign::raw::RawKey,
     store::{
         Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore, requests::Requests,
@@ -229,15 +229,6 @@ fn world_on(store: Arc<dyn Store>) -> World {
         base,
         hub,
         aurora,
-    }
-}
-
-/// A contract that the hub file names.
-fn contract(byte: u8) -> Contract {
-    let address = EvmAddress::repeat_byte(byte);
-    Contract {
-        text: address.to_string(),
-        address,
     }
 }
 
@@ -909,7 +900,8 @@ fn payload_id(claim: &WithdrawalClaim) -> B256 {
     let address = &claim.address;
     let request = crate::attest::withdrawal::AddressRequest {
         settlement: "relay",
-        path: "",
+        path: ("", ""),
+        depository: None,
         currency: &address.currency,
         withdrawer: &address.withdrawer,
         withdrawer_chain: &address.withdrawer_chain,

@@ -24,8 +24,6 @@ use crate::attest::{
 #[derive(Clone, Debug)]
 pub struct TriggerAnswer {
     pub trigger: Trigger,
-    /// The deposit address manager in the hub file's spelling.
-    pub manager: String,
     pub signatures: Vec<Corroborated>,
 }
 
@@ -48,24 +46,23 @@ impl Attestor {
         let chain = self.chain(&claim.input.chain_id)?;
         let depository = withdrawal::depository(&chain.spec)?;
         let settings = &self.hub.settings;
-        let manager = settings.deposit_address_manager.as_ref();
+        let manager = settings.deposit_address_manager;
         let manager = manager.ok_or(Refusal::NotConfigured("deposit address manager"))?;
         let asked = self.ask(question);
-        let mapped = self.hub.triggered(manager.address, hash, order).await?;
+        let mapped = self.hub.triggered(manager, hash, order).await?;
         let block = mapped.ok_or(Refusal::NotTriggered)?;
         let trigger = Trigger {
             chain_id: settings.domain.chain(),
-            deposit_address_manager: manager.address,
+            deposit_address_manager: manager,
             input_depository: vm::Bytes::copy_from_slice(depository.bytes()),
             trigger_hash: hash,
         };
-        let spelled = Spelled::trigger(&trigger, manager);
+        let spelled = Spelled::trigger(&trigger);
         let hub = ChainId::new(&settings.id);
         let statement = Statement::trigger(&hub, hash, spelled.digest).as_of(&hub, &block);
         let [signatures] = self.signed([(spelled, &statement)], asked).await?;
         Ok(TriggerAnswer {
             trigger,
-            manager: manager.text.clone(),
             signatures,
         })
     }

@@ -5,6 +5,7 @@
 //! trading half.
 
 mod address;
+mod allocator;
 mod combine;
 pub mod decode;
 mod esplora;
@@ -45,7 +46,9 @@ const fn on(network: &'static Network) -> Family {
         hints: Hints::NONE,
         unknown_is_empty: false,
         blooms: false,
+        sole_depository: false,
         withdrawals: Some(network),
+        payloads: Some(&allocator::Payloads),
         owners: Some(network),
         orders: None,
         finality: FinalityDefaults {

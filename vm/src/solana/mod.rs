@@ -37,7 +37,9 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: true,
     blooms: false,
+    sole_depository: true,
     withdrawals: Some(&withdrawal::Withdrawals),
+    payloads: None,
     owners: Some(&owner::Owners),
     orders: None,
     finality: FinalityDefaults {

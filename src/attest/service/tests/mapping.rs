@@ -14,7 +14,7 @@ const OTHER: &str = "0x111111111111111111111111111111111111111111111111111111111
 /// The world with the contract of entries.
 fn mapped() -> World {
     let mut world = world();
-    world.oracle.hub.settings.generic_mapping = Some(contract(8));
+    world.oracle.hub.settings.generic_mapping = Some(EvmAddress::repeat_byte(8));
     world
 }
 
@@ -77,14 +77,14 @@ fn solver_signature() -> String {
 async fn an_entry_is_signed_for_its_contract_and_again_with_the_same_bytes() {
     let world = mapped();
     let first = map(&world, ID, Some(DEPOSITOR)).await.unwrap();
-    let domain = Domain::generic_mapping(U256::from(31337), contract(8).address);
+    let domain = Domain::generic_mapping(U256::from(31337), EvmAddress::repeat_byte(8));
     let digest = first.entry.mapping.digest(&domain);
     let [ours] = &first.signatures[..] else {
         panic!("{first:?}");
     };
     let own = world.oracle.journal.signer();
     assert_eq!(ours.signature.recover(&digest), Ok(own));
-    let contract = contract(8).text;
+    let contract = format!("{:#x}", EvmAddress::repeat_byte(8));
     assert_eq!(ours.domain, Some(["31337".to_owned(), contract]));
     let again = map(&world, ID, Some(DEPOSITOR)).await.unwrap();
     assert_eq!(again.signatures, first.signatures);

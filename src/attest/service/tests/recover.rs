@@ -31,7 +31,7 @@ fn funded(fixture: &Fixture) -> World {
     let mut world = world().playing(fixture);
     world.mint(&fixture.deposits[0]);
     *world.hub.balance.lock().unwrap() = U256::from(1000);
-    world.oracle.hub.settings.generic_mapping = Some(contract(8));
+    world.oracle.hub.settings.generic_mapping = Some(EvmAddress::repeat_byte(8));
     world
 }
 

@@ -30,7 +30,7 @@ fn claim() -> trigger::Trigger {
 /// A world whose manager maps the claim's trigger to `order`.
 fn mapping(order: &str) -> World {
     let mut world = world();
-    world.oracle.hub.settings.deposit_address_manager = Some(contract(8));
+    world.oracle.hub.settings.deposit_address_manager = Some(EvmAddress::repeat_byte(8));
     let (hash, order) = (claim().hash().unwrap(), order.parse().unwrap());
     world.hub.words.lock().unwrap().insert(hash.to_vec(), order);
     world
@@ -41,7 +41,7 @@ async fn a_trigger_is_signed_that_its_manager_maps_to_the_order() {
     let world = mapping(ORDER);
     let first = world.oracle.trigger(&claim(), None).await.unwrap();
     assert_eq!(first.trigger.trigger_hash, claim().hash().unwrap());
-    assert_eq!(first.trigger.deposit_address_manager, contract(8).address);
+    assert_eq!(first.trigger.deposit_address_manager, EvmAddress::repeat_byte(8));
     let digest = first.trigger.digest(&Domain::trigger(U256::from(31337)));
     let [ours] = &first.signatures[..] else {
         panic!("{first:?}");

@@ -53,7 +53,9 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: false,
     withdrawals: None,
+    payloads: None,
     owners: None,
     orders: None,
     finality: FinalityDefaults {
