@@ -10,6 +10,7 @@
 pub mod backing;
 pub mod claim;
 pub mod deposit;
+pub mod exchange;
 pub mod execution;
 pub mod fill;
 pub mod finality;

@@ -90,6 +90,15 @@ impl Requested {
         signed.map_err(|why| Refusal::OwnerDenied(why.0.into()))
     }
 
+    /// Refuses what only the owner may choose: with a deposit that goes back, whoever asks could choose it, and the
+    /// first choice stands.
+    pub fn check_bare(&self) -> Result<(), Refusal> {
+        match self.additional {
+            Some(_) => Err(Refusal::AdditionalUnsigned),
+            None => Ok(()),
+        }
+    }
+
     /// Why the hub may hold too little for it.
     pub fn insufficient(&self) -> Refusal {
         Refusal::InsufficientFor(self.kind.as_str())

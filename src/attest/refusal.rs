@@ -3,48 +3,13 @@
 //! The texts are the recorded ones wherever the reference has a reason of its own. A refusal is final: the same
 //! request fails again, except for [`RETRYABLE`] ones.
 
-use std::fmt;
+mod shown;
 
 use vm::{Unusable, protocol::limits::TooLarge};
 
-/// A caller's text for an answer, cut off after [`SHOWN`] characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown(String);
+pub use shown::{QUOTED, Shown};
 
-/// Longer than any address, id or chain name.
-const SHOWN: usize = 160;
-
-/// The longest list of deposits that a refusal quotes, in bytes.
-pub const QUOTED: usize = 8 * 1024;
-
-impl Shown {
-    /// A list, cut off after 8 KiB.
-    pub fn list(text: &str) -> Self {
-        Self(cut(text, QUOTED))
-    }
-}
-
-impl<T: AsRef<str>> From<T> for Shown {
-    fn from(text: T) -> Self {
-        Self(cut(text.as_ref(), SHOWN))
-    }
-}
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let end = (0..=most).rev().find(|i| text.is_char_boundary(*i));
-    format!("{}…", &text[..end.unwrap_or(0)])
-}
-
-/// Why the oracle refuses a claim. [`fmt::Display`] is the answer's `message`, [`Refusal::code`] its `code`.
+/// Why the oracle refuses a claim. [`std::fmt::Display`] is the answer's `message`, [`Refusal::code`] its `code`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("Chain {0} is not available")]
@@ -238,6 +203,24 @@ pub enum Refusal {
     /// The hub file does not name a contract that the statement needs; the text says which.
     #[error("Missing {0} config")]
     NotConfigured(&'static str),
+    /// An order that the hub's executor cannot end, or a deposit with which it cannot; the text says why.
+    #[error("{0}")]
+    NotAtHub(&'static str),
+    #[error("No depository-deposit messages attested")]
+    NothingAttested,
+    #[error("Could not find corresponding deposit")]
+    NoSuchDeposit,
+    #[error("Deposit does not reference order id")]
+    OtherDeposit,
+    #[error("Withdrawn amount different from withdrawal address balance")]
+    OtherAddressBalance,
+    #[error("Hash to sign not set for withdraw request at index {0}")]
+    NoHashToSign(u64),
+    #[error("Withdrawals on {0} are not supported by this endpoint")]
+    NotAuthorizable(&'static str),
+    /// What only the owner may choose, and a deposit that goes back has no word of.
+    #[error("additionalData needs the owner's signature")]
+    AdditionalUnsigned,
     #[error("Trigger hash does not map to the provided order id")]
     NotTriggered,
     #[error("Unsupported signature chain")]
@@ -288,6 +271,10 @@ pub const RETRYABLE: &[&str] = &[
     "ORDER_REQUIRED",
     "ORDER_NOT_GIVEN_UP",
     "ORDER_OPEN",
+    // The initiation may be executed later.
+    "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
+    // The allocator may have it later.
+    "HASH_TO_SIGN_NOT_SET",
     // The manager may map it later.
     "TRIGGER_NOT_MAPPED",
     // The payment in progress may fail.
@@ -366,6 +353,14 @@ impl Refusal {
             Self::InsufficientBalance | Self::InsufficientFor(_) => "BALANCE_INSUFFICIENT",
             Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
             Self::NotConfigured(_) => "CONTRACT_NOT_CONFIGURED",
+            Self::NotAtHub(_) => "ORDER_NOT_AT_HUB",
+            Self::NothingAttested => "DEPOSIT_MISSING",
+            Self::NoSuchDeposit => "DEPOSIT_NOT_FOUND",
+            Self::OtherDeposit => "ORDER_MISMATCH",
+            Self::OtherAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
+            Self::NoHashToSign(_) => "HASH_TO_SIGN_NOT_SET",
+            Self::NotAuthorizable(_) => "WITHDRAWALS_UNSUPPORTED",
+            Self::AdditionalUnsigned => "OWNER_SIGNATURE_MISSING",
             Self::NotTriggered => "TRIGGER_NOT_MAPPED",
             Self::SignatureChain => "SIGNATURE_CHAIN_UNSUPPORTED",
             Self::ClientSignature => "SIGNATURE_INVALID",
@@ -391,28 +386,5 @@ impl Refusal {
             Self::OrderOpen(_) => "ORDER_OPEN",
             _ => "REFUSED",
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_from_callers_are_cut() {
-        let long = "é".repeat(1000);
-        let text = Refusal::ChainNotAvailable((&long).into()).to_string();
-        assert!(text.len() < 250, "{}", text.len());
-        assert_eq!(
-            Refusal::ChainNotAvailable("nochain".into()).to_string(),
-            "Chain nochain is not available"
-        );
-    }
-
-    #[test]
-    fn quoted_deposits_are_cut_later() {
-        let list = "x".repeat(QUOTED + 1);
-        assert_eq!(Shown::list(&list).to_string().len(), QUOTED + "…".len());
-        assert_eq!(Shown::list("short").to_string(), "short");
     }
 }

@@ -1,16 +1,19 @@
 //! The oracle's service: it reads a claim's transactions, judges the claim and signs it through the journal, while it
 //! asks peers. The number of inputs and peers does not add sequential waits: there are two.
 
+mod authorization;
 mod deposit;
-mod mapping;
+mod exchange;
 mod initiation;
+mod mapping;
 mod outcome;
 mod owner;
+mod payload;
 mod recover;
-mod trigger;
 mod request;
 mod standing;
 mod transfer;
+mod trigger;
 mod withdrawal;
 
 use std::{collections::HashMap, sync::Arc};
@@ -25,15 +28,18 @@ use vm::{
     },
 };
 
+pub use authorization::{AuthorizationAnswer, InclusionAnswer};
 pub use deposit::{DepositAnswer, DepositClaim};
-pub use mapping::MappingAnswer;
+pub use exchange::{ExchangeAnswer, ExchangeClaim};
 pub use initiation::{InitiatedAnswer, InitiationAnswer, InitiationClaim, OwnedClaim};
+pub use mapping::MappingAnswer;
 pub use outcome::{FillClaim, InputClaim, OrderClaim, OutcomeAnswer, RefundClaim, RefundPayment};
 pub use owner::{Permit, Proof, ReturnClaim, Returned};
+pub use payload::PayloadAnswer;
 pub use recover::RecoverClaim;
-pub use trigger::TriggerAnswer;
 pub use request::RequestClaim;
 pub use transfer::TransferClaim;
+pub use trigger::TriggerAnswer;
 pub use withdrawal::{
     AddressClaim, EndedAnswer, OwnedWithdrawalClaim, WithdrawalAnswer, WithdrawalClaim,
 };

@@ -4,9 +4,10 @@
 
 use serde_json::{Map, Value, json};
 use vm::{
-    EvmAddress,
+    B256, EvmAddress, U256,
     protocol::{
-        message::{Domain, Execution, Trigger, TypedMessage},
+        message::{Domain, ExecuteAndWithdraw, Execution, Fee, Inclusion, Trigger, TypedMessage},
+        request::{PayloadParams, WithdrawRequest},
         signature::Signature,
     },
 };
@@ -16,7 +17,7 @@ use super::{
     mapping::Entry,
     peers::answer::{Corroborated, Seal, Spelled},
 };
-use crate::hub::Settings;
+use crate::hub::{Settings, Spender};
 
 impl Spelled {
     pub fn execution(execution: &Execution, settings: &Settings) -> Self {
@@ -66,6 +67,72 @@ impl Spelled {
         }
     }
 
+    pub fn exchange(
+        request: &ExecuteAndWithdraw,
+        executor: EvmAddress,
+        settings: &Settings,
+    ) -> Self {
+        let domain = Domain::executor(settings.domain.chain(), executor);
+        let fee = |fee: &Fee| json!({"recipient": fee.recipient, "amount": fee.amount.to_string()});
+        let fees: Vec<_> = request.fees.iter().map(fee).collect();
+        Self {
+            digest: request.digest(&domain),
+            field: Some("executeAndWithdrawRequest"),
+            message: fields(json!({
+                "inChainId": request.in_chain_id, "inCurrency": request.in_currency,
+                "outChainId": request.out_chain_id, "outCurrency": request.out_currency,
+                "outAmountMinimum": request.out_amount_minimum.to_string(),
+                "depository": request.depository, "orderAddress": request.order_address,
+                "receiver": request.receiver, "data": request.data, "fees": fees,
+                "nonce": request.nonce, "deadline": request.deadline.to_string(),
+            })),
+            seal: Some(Seal {
+                fields: ["executorChainId", "executorContract"],
+                chain: settings.chain.clone(),
+                contract: format!("{executor:#x}"),
+            }),
+        }
+    }
+
+    pub fn payload(params: &PayloadParams, digest: B256, spender: &Spender) -> Self {
+        Self {
+            digest,
+            field: Some("payloadParams"),
+            message: fields(json!(params)),
+            seal: Some(Seal {
+                fields: ["allocatorSpenderChainId", "allocatorSpenderContract"],
+                chain: spender.chain.clone(),
+                contract: format!("{:#x}", spender.contract),
+            }),
+        }
+    }
+
+    pub fn inclusion(inclusion: &Inclusion) -> Self {
+        Self {
+            digest: inclusion.digest(&Domain::withdraw_request(inclusion.chain_id)),
+            field: Some("withdrawRequest"),
+            message: fields(json!({
+                "chainId": number(inclusion.chain_id), "allocator": inclusion.allocator,
+                "withdrawRequestHash": inclusion.withdraw_request_hash,
+                "hashesToSign": inclusion.hashes_to_sign,
+            })),
+            seal: None,
+        }
+    }
+
+    /// The answer names the domain, beside the request.
+    pub fn authorization(request: &WithdrawRequest, digest: B256, domain: &Domain) -> Self {
+        Self {
+            digest,
+            field: None,
+            message: fields(json!({
+                "withdrawRequest": request, "allocatorChainId": number(domain.chain()),
+                "allocatorContract": domain.contract(),
+            })),
+            seal: None,
+        }
+    }
+
     /// The signature of `signer` over this message.
     pub fn by(&self, signer: EvmAddress, signature: Signature) -> Corroborated {
         let seal = self.seal.as_ref();
@@ -75,6 +142,14 @@ impl Spelled {
             signature,
         }
     }
+}
+
+/// A number where JSON readers keep it exact, else a text.
+pub fn number(number: U256) -> Value {
+    let exact = u64::try_from(number)
+        .ok()
+        .filter(|number| *number < 1 << 53);
+    exact.map_or_else(|| number.to_string().into(), Value::from)
 }
 
 fn fields(object: Value) -> Map<String, Value> {

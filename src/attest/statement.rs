@@ -11,13 +11,18 @@
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
 //! | generic mapping | `mapping/<account>/<id>` | | | |
 //! | trigger | `trigger/<hash>` | | | |
+//! | payload params | `payload/<payload id>` | | | `payload/<withdrawal address>` |
+//! | authorization | `authorization/<request hash>` | | | `initiation/<account>/<nonce>` |
+//! | inclusion | `inclusion/<request hash>/<digest>` | | | `inclusion/<request hash>/<index>` each, for its hash |
+//! | exchange of a deposit | `withdraw-and-<fill or refund>/<onchain id>/<nonce>` | | | nothing; `deposit/<id>` must be free |
 //! | transfer | `transfer/<idempotency key>` | | | `transfer/<account>/<nonce>` |
 //! | one that a returned deposit allows | | | the outcome of its order | `return/<id>` |
 //!
 //! A fill and a refund that move the same are one statement, whichever was claimed first. Where fees make them
 //! differ, the digest under the shared key excludes the second.
 //!
-//! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the transaction's canonical
+//! Everything consumed serves the statement's own key, but an index, which serves its hash: statements that name it may
+//! name others besides. `<tx>` is `0x` and the hex of the transaction's canonical
 //! bytes, so that spellings do not matter; `<ids>` is the sha256 of the sorted onchain ids; a transfer's `<nonce>` is
 //! the sha256 of its text in lower case. The store contains these
 //! texts: after a change of a text the journal no longer finds what was signed.
@@ -26,7 +31,7 @@ use std::{collections::HashSet, fmt};
 
 use alloy::{hex::encode_prefixed, primitives::Bytes};
 use sha2::{Digest, Sha256};
-use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
+use vm::types::{B256, Block, ChainId, EvmAddress, TxRef, U256};
 
 /// The prefix of a consumed payment's name.
 const PAYMENT: &str = "payment/";
@@ -47,6 +52,8 @@ pub struct Statement {
     /// Keys of statements that exclude this one.
     pub excludes: Vec<String>,
     pub consumes: Vec<Consumption>,
+    /// What must serve no statement when this one is signed first, and may serve another one later.
+    pub free: Vec<String>,
     /// Whether the consumed payments are the solver's own.
     pub own: bool,
     pub facts: Vec<Fact>,
@@ -183,6 +190,55 @@ impl Statement {
         statement
     }
 
+    /// The payload params with this payload id, as of the state of `hub`. A withdrawal address has one payload: the
+    /// depository would pay each, and the hub has the money once.
+    pub fn payload(hub: &ChainId, address: EvmAddress, id: B256, digest: B256) -> Self {
+        let mut statement = Self::new(format!("payload/{id}"), digest);
+        statement.chains.push(hub.clone());
+        statement.consuming(format!("payload/{address:#x}"))
+    }
+
+    /// The authorization of the withdraw request with this hash. Its owner signs the same for an initiation, so each pair
+    /// of account and nonce serves one of both.
+    pub fn authorization(
+        hub: &ChainId,
+        (account, nonce): (EvmAddress, B256),
+        request: B256,
+        digest: B256,
+    ) -> Self {
+        let mut statement = Self::new(format!("authorization/{request}"), digest);
+        statement.chains.push(hub.clone());
+        statement.consuming(format!("initiation/{account:#x}/{nonce}"))
+    }
+
+    /// The inclusion of the withdraw request with this hash, as of the state of `hub`. An index of a request has one hash
+    /// for ever.
+    pub fn inclusion(hub: &ChainId, request: B256, hashes: &[(U256, B256)], digest: B256) -> Self {
+        let mut statement = Self::new(format!("inclusion/{request}/{digest}"), digest);
+        statement.chains.push(hub.clone());
+        let consumed = hashes.iter().map(|(index, hash)| Consumption {
+            what: format!("inclusion/{request}/{index}"),
+            by: format!("hash/{hash}"),
+        });
+        statement.consumes.extend(consumed);
+        statement
+    }
+
+    /// The request with this nonce that `hub`'s executor ends an order with a deposit. The hub decides which of several
+    /// requests, outcomes and recoveries takes the deposit's money: a request that nobody executes must not keep it from
+    /// its solver or depositor. But none is signed once another statement took it.
+    pub fn exchange(
+        hub: &ChainId,
+        (outcome, deposit, nonce): (Outcome, B256, B256),
+        digest: B256,
+    ) -> Self {
+        let key = format!("withdraw-and-{outcome}/{deposit}/{nonce}");
+        let mut statement = Self::new(key, digest);
+        statement.chains.push(hub.clone());
+        statement.free.push(format!("deposit/{deposit}"));
+        statement
+    }
+
     /// Adds a block on which the statement depends because of a transaction in it.
     #[must_use]
     pub fn resting_on(self, chain: &ChainId, tx: &TxRef, block: &Block) -> Self {
@@ -265,6 +321,7 @@ impl Statement {
             slot,
             excludes,
             consumes,
+            free: Vec::new(),
             own: false,
             facts: Vec::new(),
             chains: Vec::new(),
@@ -408,6 +465,30 @@ mod tests {
         let trigger = Statement::trigger(&base(), b(1), b(3));
         assert_eq!(trigger.key, format!("trigger/{ID}"));
         assert_eq!(trigger.chains, [base()]);
+
+        let address = EvmAddress::repeat_byte(7);
+        let payload = Statement::payload(&base(), address, b(1), b(3));
+        assert_eq!(payload.key, format!("payload/{ID}"));
+        assert_eq!(payload.consumes[0].what, format!("payload/{account}"));
+        let authorization = Statement::authorization(&base(), once, b(1), b(3));
+        assert_eq!(authorization.key, format!("authorization/{ID}"));
+        let initiation = Statement::initiation(&base(), once, b(9), b(3));
+        let (one, other) = (&authorization.consumes[0], &initiation.consumes[0]);
+        assert_eq!(one.what, other.what);
+        assert_ne!(one.by, other.by);
+        let hashes = [(U256::from(2), b(9))];
+        let inclusion = Statement::inclusion(&base(), b(1), &hashes, b(1));
+        assert_eq!(inclusion.key, format!("inclusion/{ID}/{ID}"));
+        let index = Consumption {
+            what: format!("inclusion/{ID}/2"),
+            by: format!("hash/{ORDER}"),
+        };
+        assert_eq!(inclusion.consumes, [index]);
+
+        let exchange = Statement::exchange(&base(), (Outcome::Fill, b(1), b(9)), b(3));
+        assert_eq!(exchange.key, format!("withdraw-and-fill/{ID}/{ORDER}"));
+        assert_eq!(exchange.free, [format!("deposit/{ID}")]);
+        assert!(exchange.consumes.is_empty());
 
         let transfer = |nonce| Statement::transfer(&base(), (once.0, nonce), b(1), b(3));
         assert_eq!(transfer("").key, format!("transfer/{ID}"));

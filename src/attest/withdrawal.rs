@@ -8,7 +8,7 @@ use vm::{
     TxRef, U256, WithdrawalInfo,
     protocol::{
         hub::{WithdrawalAccount, alias, token_id},
-        request::PayloadRequest,
+        request::{PayloadParams, PayloadRequest},
         signature::{eip191, recover_wallet, signature_hex},
         text,
     },
@@ -258,10 +258,38 @@ pub fn payload_id(
     amount: Amount,
     additional: Option<&Map<String, Value>>,
 ) -> Result<B256, Refusal> {
-    let codec = spec
-        .family
-        .withdrawals
-        .ok_or_else(|| Refusal::WithdrawalsUnsupported(spec.id.as_str().into()))?;
+    let params = payload_params(spec, owned, amount, additional);
+    let message = params.and_then(|params| params.message());
+    let message = message.map_err(|why| malformed("body/withdrawalAddressRequest", why))?;
+    Ok(message.payload_id())
+}
+
+/// Refuses a depository from which an owner could have more spent than he is paid: where signatures do not cover the
+/// values of what they spend, a payload that names smaller ones leaves the rest to miners.
+pub fn check_values(spec: &ChainSpec, depository: &Address) -> Result<(), Refusal> {
+    match spec.family.covers_values {
+        Some(covers) if !covers(depository) => {
+            let what = format!("{} from depository {}", spec.id, depository.text());
+            Err(Refusal::WithdrawalsUnsupported(what.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The payload parameters of that withdrawal, in the spelling that the allocator hashes.
+pub fn payload_params(
+    spec: &ChainSpec,
+    owned: &Owned,
+    amount: Amount,
+    additional: Option<&Map<String, Value>>,
+) -> Result<PayloadParams, CodecError> {
+    let unsupported = || {
+        CodecError(format!(
+            "Withdrawals on chain {} are not supported",
+            spec.id
+        ))
+    };
+    let codec = spec.family.withdrawals.ok_or_else(unsupported)?;
     let request = PayloadRequest {
         chain_id: spec.hub_chain_id.to_string(),
         depository: owned.depository.text().to_owned(),
@@ -272,10 +300,7 @@ pub fn payload_id(
         nonce: owned.nonce.to_string(),
         additional_data: additional.cloned(),
     };
-    let params = codec.normalize_payload(&request);
-    let message = params.and_then(|params| params.message());
-    let message = message.map_err(|why| malformed("body/withdrawalAddressRequest", why))?;
-    Ok(message.payload_id())
+    codec.normalize_payload(&request)
 }
 
 /// Refuses a withdrawal that differs from the allocator's `recorded` one: a caller could claim that an invented one
@@ -364,10 +389,7 @@ mod tests {
             }
         }
 
-        fn normalize_payload(
-            &self,
-            request: &PayloadRequest,
-        ) -> Result<vm::protocol::request::PayloadParams, CodecError> {
+        fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
             let told = request.additional_data.clone();
             Err(CodecError(format!("told {told:?}")))
         }

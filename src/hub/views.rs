@@ -5,11 +5,17 @@
 use alloy::{sol, sol_types::SolCall};
 use vm::{Amount, B256, Block, Chain, EvmAddress, Head, ReadError, U256};
 
-use super::{Hub, balanceOfCall, newer, state, unavailable, view};
+use super::{Allocator, Hub, balanceOfCall, newer, state, unavailable, view};
 
 sol! {
     function triggers(bytes32 triggerHash) returns (bytes32);
     function hashesToSign(bytes32 requestHash, uint256 index) returns (bytes32);
+}
+
+impl Allocator {
+    pub fn contract(&self) -> EvmAddress {
+        self.contract
+    }
 }
 
 impl Hub {
@@ -29,11 +35,11 @@ impl Hub {
         Ok(block.filter(|_| found[..] == [order]))
     }
 
-    /// The hashes that `allocator` has for a withdraw request, in the order of `indexes`, zero where it has none, and
-    /// the final block; `None` while there is no such block.
+    /// The hashes that the hub's own allocator has for a withdraw request, in the order of `indexes`, zero where it has
+    /// none, and the final block; `None` while there is no such block.
     pub async fn hashes_to_sign(
         &self,
-        allocator: EvmAddress,
+        allocator: &Allocator,
         request: B256,
         indexes: &[U256],
     ) -> Result<Option<(Vec<B256>, Block)>, ReadError> {
@@ -43,7 +49,7 @@ impl Hub {
         };
         let calls: Vec<_> = indexes.iter().map(call).collect();
         let set = |found: &[B256]| found.iter().all(|hash| !hash.is_zero());
-        let (found, block) = self.stated(allocator, &calls, set).await?;
+        let (found, block) = self.stated(allocator.contract, &calls, set).await?;
         Ok(block.map(|block| (found, block)))
     }
 

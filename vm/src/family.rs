@@ -44,6 +44,11 @@ pub struct Family {
     pub blooms: bool,
     /// Whether of a chain's depositories only the primary one's withdrawals are read.
     pub sole_depository: bool,
+    /// Whether oracles authorize its withdraw requests for the hub's own allocator.
+    pub authorizable: bool,
+    /// Whether the signatures of this depository cover the values of the outputs that they spend. Where they do not, a
+    /// request that names too small ones has the rest paid as fees. `None` where depositories spend no outputs.
+    pub covers_values: Option<fn(&Address) -> bool>,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     /// `None`: allocators record the encoded withdrawal.
     pub payloads: Option<&'static dyn PayloadCodec>,

@@ -217,6 +217,21 @@ pub const WITHDRAWALS: &[Code] = &[
         "The oracle does not know a contract of the settlement chain that the statement is for. The message says which.",
         "Ask another oracle, or the operator to name the contract in the hub file.",
     ),
+    never(
+        "ORDER_NOT_AT_HUB",
+        "The hub's executor cannot end the order with the deposit. The message says why.",
+        "Fill or refund the order on its chain, or have the deposit recovered.",
+    ),
+    later(
+        "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
+        "The withdrawal address does not hold exactly the amount.",
+        "Ask again when the initiation has been executed, for the amount that it set apart.",
+    ),
+    later(
+        "HASH_TO_SIGN_NOT_SET",
+        "The allocator has no hash for the withdraw request at this index, or not in a final block yet.",
+        "Ask again when the allocator has made its hashes, for indexes that it has.",
+    ),
     later(
         "TRIGGER_NOT_MAPPED",
         "The deposit address manager does not map the trigger to the order, or not in a final block yet.",

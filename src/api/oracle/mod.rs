@@ -6,6 +6,7 @@ mod chains;
 pub mod codes;
 mod deposits;
 mod error;
+mod exchanges;
 mod fills;
 mod hints;
 mod initiated;
@@ -16,8 +17,8 @@ mod owned;
 mod question;
 mod recover;
 mod refunds;
-mod triggers;
 mod transfers;
+mod triggers;
 mod withdrawals;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use hyper::Method;
 use utoipa::ToSchema;
 
 use crate::{
-    attest::{Refusal, service::Attestor},
+    attest::{Refusal, service::Attestor, statement::Outcome},
     chains::asking,
     http::{About, Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape},
 };
@@ -172,6 +173,32 @@ pub static ROUTES: &[Route<State>] = &[
              that is signed. Nothing is signed.",
         ),
         |state, request| read_for(request, |request| initiated::attest(state, request)),
+    ),
+    attestation::<exchanges::Ask, exchanges::Body>(
+        "/attestations/withdraw-and-fill/v1",
+        (
+            "Attest that an order is filled at the hub",
+            "Signs the execution that mints a deposit at the hub, and the request that has the hub's executor exchange \
+             it and withdraw what the order pays.",
+        ),
+        |state, request| {
+            read_for(request, |request| {
+                exchanges::attest(state, request, Outcome::Fill)
+            })
+        },
+    ),
+    attestation::<exchanges::Ask, exchanges::Body>(
+        "/attestations/withdraw-and-refund/v1",
+        (
+            "Attest that an order is refunded at the hub",
+            "Signs the execution that mints a deposit at the hub, and the request that has the hub's executor withdraw \
+             it as the order's refund option says.",
+        ),
+        |state, request| {
+            read_for(request, |request| {
+                exchanges::attest(state, request, Outcome::Refund)
+            })
+        },
     ),
     attestation::<triggers::Ask, triggers::Body>(
         "/attestations/deposit-address-triggers/v1",

@@ -62,14 +62,16 @@ pub struct Returned {
 }
 
 impl Returned {
+    /// The statement, resting on the deposit's block, that follows one which this deposit allowed.
+    #[must_use]
+    pub fn ground(&self, statement: Statement) -> Statement {
+        statement.resting_on(&self.chain, &self.transaction, &self.block)
+    }
+
     /// The statement that this deposit allows, and no other one.
     #[must_use]
     pub fn allow(&self, statement: Statement) -> Statement {
-        statement.returning(self.order, self.onchain_id).resting_on(
-            &self.chain,
-            &self.transaction,
-            &self.block,
-        )
+        self.ground(statement.returning(self.order, self.onchain_id))
     }
 }
 

@@ -93,7 +93,11 @@ impl Attestor {
     }
 
     /// The request in the spelling that the allocator hashes.
-    fn normal(&self, chain: &Chain, claim: &RequestClaim) -> Result<WithdrawRequest, Refusal> {
+    pub(super) fn normal(
+        &self,
+        chain: &Chain,
+        claim: &RequestClaim,
+    ) -> Result<WithdrawRequest, Refusal> {
         let amount = text::number(&claim.amount);
         let amount = amount.map_err(|why| malformed("body/amount", why))?;
         if amount.is_zero() {
@@ -141,11 +145,16 @@ impl Attestor {
             return Ok(spender);
         };
         let text = format!("{executor:#x}");
-        let own = vm::SETTLEMENT.account(&text).map_err(|why| malformed("executorAddress", why))?;
+        let own = vm::SETTLEMENT
+            .account(&text)
+            .map_err(|why| malformed("executorAddress", why))?;
         if alias(&ChainId::new(&self.hub.settings.id), &own) != spender {
             return Ok(spender);
         }
-        let order = self.hub.order_account(executor, hash, &payload.block).await?;
+        let order = self
+            .hub
+            .order_account(executor, hash, &payload.block)
+            .await?;
         Ok(order.ok_or(Refusal::NoOrderAccount)?)
     }
 }

@@ -47,6 +47,8 @@ const fn on(network: &'static Network) -> Family {
         unknown_is_empty: false,
         blooms: false,
         sole_depository: false,
+        authorizable: true,
+        covers_values: Some(address::is_witness),
         withdrawals: Some(network),
         payloads: Some(&allocator::Payloads),
         owners: Some(network),

@@ -36,6 +36,8 @@ pub static FAMILY: Family = Family {
     unknown_is_empty: false,
     blooms: true,
     sole_depository: true,
+    authorizable: true,
+    covers_values: None,
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),

@@ -39,6 +39,8 @@ pub static FAMILY: Family = Family {
     unknown_is_empty: false,
     blooms: false,
     sole_depository: false,
+    authorizable: true,
+    covers_values: None,
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),

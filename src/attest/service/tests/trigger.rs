@@ -41,7 +41,10 @@ async fn a_trigger_is_signed_that_its_manager_maps_to_the_order() {
     let world = mapping(ORDER);
     let first = world.oracle.trigger(&claim(), None).await.unwrap();
     assert_eq!(first.trigger.trigger_hash, claim().hash().unwrap());
-    assert_eq!(first.trigger.deposit_address_manager, EvmAddress::repeat_byte(8));
+    assert_eq!(
+        first.trigger.deposit_address_manager,
+        EvmAddress::repeat_byte(8)
+    );
     let digest = first.trigger.digest(&Domain::trigger(U256::from(31337)));
     let [ours] = &first.signatures[..] else {
         panic!("{first:?}");

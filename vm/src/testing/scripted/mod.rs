@@ -54,6 +54,8 @@ pub static FAMILY: Family = Family {
     unknown_is_empty: false,
     blooms: false,
     sole_depository: false,
+    authorizable: true,
+    covers_values: None,
     withdrawals: None,
     payloads: None,
     owners: None,
