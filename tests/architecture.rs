@@ -111,6 +111,7 @@ const PURE: &[&str] = &[
     "src/attest/recover.rs",
     "src/attest/refund.rs",
     "src/attest/refusal.rs",
+    "src/attest/refusal/",
     "src/attest/statement.rs",
     "src/attest/watch/verdict.rs",
     "src/attest/withdrawal.rs",

@@ -117,6 +117,28 @@ pub static ROUTES: &[Route<State>] = &[
         ),
         |state, request| read_for(request, |request| withdrawals::attest(state, request)),
     ),
+    attestation::<withdrawals::OwnedAsk, withdrawals::EndedBody>(
+        "/attestations/depository-withdrawals/v2",
+        (
+            "Attest a depository withdrawal of any owner",
+            "The same for a withdrawal that the allocator has recorded. The owner's signature, or a deposit that \
+             goes back, stands for the right to ask.",
+        ),
+        |state, request| read_for(request, |request| withdrawals::attest_owned(state, request)),
+    ),
+    attestation::<withdrawals::RequestedAsk, withdrawals::EndedBody>(
+        "/attestations/depository-withdrawals/v3",
+        (
+            "Attest an expired withdraw request",
+            "How a withdraw request of the hub's own allocator ended. Where it expired, signs the execution that \
+             gives the amount back to its spender, or to the order that the executor spent it for.",
+        ),
+        |state, request| {
+            read_for(request, |request| {
+                withdrawals::attest_requested(state, request)
+            })
+        },
+    ),
     attestation::<fills::Ask, fills::Body>(
         "/attestations/solver-fills/v1",
         (

@@ -84,7 +84,11 @@ impl Ask {
     pub fn claim(&self) -> Result<OwnedClaim, ApiError> {
         Ok(OwnedClaim {
             requested: self.withdrawal.requested(),
-            depository: self.withdrawal.depository.as_ref().map(|text| text.0.clone()),
+            depository: self
+                .withdrawal
+                .depository
+                .as_ref()
+                .map(|text| text.0.clone()),
             proof: self.proof.proof()?,
         })
     }

@@ -1,7 +1,7 @@
 //! Where a withdrawal stands, and what shows it (guide: protocol 8.5).
 
 use vm::{
-    B256, Address, Block, Bytes, Chain, ChainId, Head, ReadError, Seen, StateReader, Transaction,
+    Address, B256, Block, Bytes, Chain, ChainId, Head, ReadError, Seen, StateReader, Transaction,
     TxRef, WithdrawalStatus,
 };
 

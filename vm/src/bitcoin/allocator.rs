@@ -91,7 +91,10 @@ mod tests {
             script_pubkey,
         };
         let input = |vout| TxIn {
-            previous_output: OutPoint { vout, ..OutPoint::default() },
+            previous_output: OutPoint {
+                vout,
+                ..OutPoint::default()
+            },
             ..TxIn::default()
         };
         let mut psbt = Psbt::from_unsigned_tx(Transaction {
@@ -164,7 +167,11 @@ mod tests {
             assert!(Payloads.signed(&own, &wrong).is_err());
         }
         let shared = payload(&[1, 2]);
-        assert!(Payloads.signed(&shared, &signatures(&shared, &[1, 2])).is_err());
+        assert!(
+            Payloads
+                .signed(&shared, &signatures(&shared, &[1, 2]))
+                .is_err()
+        );
         for garbage in [&b""[..], b"payload"] {
             assert!(Payloads.signatures(garbage).is_err());
             assert!(Payloads.unsigned(garbage).is_err());

@@ -182,7 +182,9 @@ fn utxos(utxos: &[Utxo], script: &ScriptBuf) -> Result<Vec<abi::Utxo>, CodecErro
 /// Refuses more outputs than a transaction that is judged spends.
 fn few(utxos: usize) -> Result<(), CodecError> {
     match utxos > MAX_INPUTS {
-        true => Err(CodecError(format!("more than {MAX_INPUTS} outputs to spend"))),
+        true => Err(CodecError(format!(
+            "more than {MAX_INPUTS} outputs to spend"
+        ))),
         false => Ok(()),
     }
 }
