@@ -112,6 +112,7 @@ const PURE: &[&str] = &[
     "src/attest/recover.rs",
     "src/attest/refund.rs",
     "src/attest/refusal.rs",
+    "src/attest/refusal/",
     "src/attest/spelled.rs",
     "src/attest/statement.rs",
     "src/attest/watch/verdict.rs",

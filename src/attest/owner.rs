@@ -104,3 +104,96 @@ impl Requested {
         Refusal::InsufficientFor(self.kind.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use vm::FAMILIES;
+
+    use super::*;
+
+    fn of(data: &Value) -> Requested {
+        let text = |field: &str| data[field].as_str().unwrap().to_owned();
+        Requested {
+            kind: match data["operation"].as_str().unwrap() {
+                "transfer" => Kind::Transfer,
+                _ => Kind::Withdrawal,
+            },
+            chain: text("chainId"),
+            currency: text("currency"),
+            amount: text("amount"),
+            owner_chain: text("ownerChainId"),
+            owner: text("owner"),
+            recipient: text("recipient"),
+            nonce: text("nonce"),
+            additional: data["additionalData"].as_object().cloned(),
+        }
+    }
+
+    fn families(chain: &str) -> Option<&'static Family> {
+        let name = match chain {
+            "ethereum" | "base" => "ethereum-vm".to_owned(),
+            other => format!("{other}-vm"),
+        };
+        FAMILIES.iter().copied().find(|family| family.name == name)
+    }
+
+    /// The known signatures of every family, for the operation, amount and owner that they were made for.
+    #[test]
+    fn owners_of_every_family_sign() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/vm/fixtures/vectors/owner_signature.json"
+        );
+        let vectors: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let mut accepted = std::collections::BTreeSet::new();
+        for case in vectors["cases"].as_array().unwrap() {
+            let requested = of(&case["input"]["data"]);
+            let signature = case["input"]["signature"].as_str().unwrap();
+            let Ok(owner) = requested.owner(&families) else {
+                assert!(case.get("throws").is_some(), "{}", case["id"]);
+                continue;
+            };
+            let signed = requested.check_signature(&owner, signature);
+            assert_eq!(
+                signed.is_ok(),
+                case.get("throws").is_none(),
+                "{}",
+                case["id"]
+            );
+            if signed.is_ok() {
+                accepted.insert(owner.family.name);
+            }
+        }
+        let expected = [
+            "bitcoin-vm",
+            "ethereum-vm",
+            "hyperliquid-vm",
+            "solana-vm",
+            "tron-vm",
+        ];
+        assert!(accepted.iter().eq(expected.iter()), "{accepted:?}");
+    }
+
+    #[test]
+    fn owners_whose_keys_only_their_chain_knows_are_refused() {
+        for (chain, owner) in [
+            ("lighter", "722011"),
+            (
+                "ton",
+                "0:f37b9f6fd97ece249cb48d9aa5d0202570ad130b7b7d4ce4dd0f4cd551b3d9bd",
+            ),
+            ("xrp", "rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh"),
+        ] {
+            let mut requested = of(&serde_json::json!({
+                "operation": "transfer", "chainId": "ethereum", "currency": "0x", "amount": "1",
+                "recipient": "0x", "nonce": "1", "ownerChainId": chain, "owner": owner,
+            }));
+            let known = requested.owner(&families).unwrap();
+            let signed = requested.check_signature(&known, "0x");
+            assert_eq!(signed, Err(Refusal::OwnerFamily), "{chain}");
+            requested.owner_chain = "nochain".into();
+            assert!(requested.owner(&families).is_err());
+        }
+    }
+}

@@ -151,6 +151,82 @@ const SOLANA: &[Deviation] = &[
 /// The same of messages that are no executions.
 const MESSAGES: &[Deviation] = &[];
 
+/// The same of what owners ask for, and of how withdrawals ended.
+const WITHDRAWALS: &[Deviation] = &[
+    (
+        "withdrawal initiation negative",
+        400,
+        "INVALID_REQUEST",
+        "our words",
+    ),
+    (
+        "withdrawal initiation decimal",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+    (
+        "transfer bad recipient",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+    (
+        "withdrawal v3 bad nonce",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+];
+
+/// The same of the Bitcoin node and its index.
+const BITCOIN_WITHDRAWALS: &[Deviation] = &[
+    (
+        "withdrawal v3 bitcoin not ours",
+        400,
+        "INVALID_REQUEST",
+        "our words",
+    ),
+    (
+        "withdrawal v3 bitcoin no op_return",
+        200,
+        "",
+        "a transaction is known by its id, whatever it says",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_withdrawals_get_their_recorded_answers() {
+    replay("recorded/withdrawals.json", WITHDRAWALS, Journal::OfEachEnd).await;
+}
+
+/// One nonce of an owner moves one amount.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_journal_initiates_a_withdrawal_once_and_changes_nothing_else() {
+    let again: Deviation = (
+        "recover mode initiation",
+        409,
+        "CONFLICTING_STATEMENT",
+        "another amount was set apart under the nonce",
+    );
+    let deviations = [WITHDRAWALS, &[again]].concat();
+    replay("recorded/withdrawals.json", &deviations, Journal::Same).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_solana_withdrawals_get_their_recorded_answers() {
+    replay("recorded/withdrawals-solana.json", &[], Journal::Same).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_bitcoin_withdrawals_get_their_recorded_answers_beside_an_index() {
+    let index = world::world().await;
+    let url = format!("http://{}/esplora", index.address);
+    let more = [("BITCOIN_ESPLORA_COMPATIBLE_API_URL", url.as_str())];
+    let world = "recorded/withdrawals-bitcoin.json";
+    replay_with(world, BITCOIN_WITHDRAWALS, Journal::Same, &more).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_evm_requests_get_their_recorded_answers() {
     replay("recorded/evm.json", DEVIATIONS, Journal::OfEachEnd).await;
@@ -246,7 +322,8 @@ async fn replay_with(
     let mut daemon = setup.start().await;
     for case in fixture(transcript).as_array().unwrap() {
         let path = case["path"].as_str().unwrap();
-        let ends = path.contains("/solver") || path.contains("/recover");
+        let ends = ["/solver", "/recover", "/withdrawal-initiation"];
+        let ends = ends.iter().any(|part| path.contains(part));
         if journal == Journal::OfEachEnd && case["response"]["status"] == 200 && ends {
             daemon.stop().await;
             daemon = setup.start().await;

@@ -17,6 +17,7 @@ mod owned;
 mod question;
 mod recover;
 mod refunds;
+mod requests;
 mod transfers;
 mod triggers;
 mod withdrawals;
@@ -120,6 +121,28 @@ pub static ROUTES: &[Route<State>] = &[
         ),
         |state, request| read_for(request, |request| withdrawals::attest(state, request)),
     ),
+    attestation::<withdrawals::OwnedAsk, withdrawals::EndedBody>(
+        "/attestations/depository-withdrawals/v2",
+        (
+            "Attest a depository withdrawal of any owner",
+            "The same for a withdrawal that the allocator has recorded. The owner's signature, or a deposit that \
+             goes back, stands for the right to ask.",
+        ),
+        |state, request| read_for(request, |request| withdrawals::attest_owned(state, request)),
+    ),
+    attestation::<withdrawals::RequestedAsk, withdrawals::EndedBody>(
+        "/attestations/depository-withdrawals/v3",
+        (
+            "Attest an expired withdraw request",
+            "How a withdraw request of the hub's own allocator ended. Where it expired, signs the execution that \
+             gives the amount back to its spender, or to the order that the executor spent it for.",
+        ),
+        |state, request| {
+            read_for(request, |request| {
+                withdrawals::attest_requested(state, request)
+            })
+        },
+    ),
     attestation::<fills::Ask, fills::Body>(
         "/attestations/solver-fills/v1",
         (
@@ -173,6 +196,32 @@ pub static ROUTES: &[Route<State>] = &[
              that is signed. Nothing is signed.",
         ),
         |state, request| read_for(request, |request| initiated::attest(state, request)),
+    ),
+    attestation::<owned::Ask, initiated::PayloadBody>(
+        "/attestations/withdrawal-initiated/v2",
+        (
+            "Attest payload params",
+            "Signs what the allocator is to record for a withdrawal, where the withdrawal address holds exactly the \
+             amount. A withdrawal address has one payload.",
+        ),
+        |state, request| read_for(request, |request| initiated::attest_owned(state, request)),
+    ),
+    attestation::<requests::InclusionAsk, requests::InclusionBody>(
+        "/attestations/withdraw-requests/v1",
+        (
+            "Attest the hashes of a withdraw request",
+            "Signs which hashes the hub's own allocator has for a withdraw request, at the indexes that are asked for.",
+        ),
+        |state, request| read_for(request, |request| requests::include(state, request)),
+    ),
+    attestation::<requests::AuthorizationAsk, requests::AuthorizationBody>(
+        "/attestations/withdraw-request-authorization/v1",
+        (
+            "Attest the authorization of a withdraw request",
+            "Signs that a spender asks the hub's own allocator for a withdrawal: its signature says so, or a deposit \
+             goes back by it. A nonce of a spender serves one withdrawal.",
+        ),
+        |state, request| read_for(request, |request| requests::authorize(state, request)),
     ),
     attestation::<exchanges::Ask, exchanges::Body>(
         "/attestations/withdraw-and-fill/v1",

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use vm::{
-    Chain, ChainId, Family, WithdrawalStatus,
+    B256, Chain, ChainId, EvmAddress, Family, WithdrawalStatus,
     protocol::{
         hub::{alias, token_id},
         request::{WithdrawCall, WithdrawRequest},
@@ -10,7 +10,7 @@ use vm::{
     },
 };
 
-use super::{Attestor, EndedAnswer, Error, standing::Sought};
+use super::{Attestor, EndedAnswer, Error, standing::Sought, withdrawal::executing};
 use crate::{
     attest::{
         Refusal,
@@ -57,7 +57,7 @@ impl Attestor {
         let message = message.map_err(|why| malformed("body/nonce", why))?;
         let hash = message.request_hash();
         let depository = withdrawal::depository_of(spec, claim.depository.as_deref())?;
-        let transaction = self.executing(chain, &claim.transaction, claim.hints.as_ref())?;
+        let transaction = executing(chain, claim.transaction.as_deref(), claim.hints.as_ref())?;
         let allocator = self.hub.own_allocator().map_err(Error::NoAllocator)?;
         let asked = self.ask(question);
         let payload = allocator.payload(hash).await?;
@@ -134,9 +134,9 @@ impl Attestor {
     async fn giver(
         &self,
         claim: &RequestClaim,
-        hash: vm::B256,
+        hash: B256,
         payload: &Payload,
-    ) -> Result<vm::EvmAddress, Error> {
+    ) -> Result<EvmAddress, Error> {
         let family = self.spender_family(&claim.spender_chain)?;
         let spender = family.account(&claim.spender);
         let spender = spender.map_err(|why| malformed("body/spender", why))?;

@@ -37,7 +37,9 @@ use crate::{
 
 mod doubles;
 mod mapping;
+mod owned;
 mod recover;
+mod requested;
 mod trigger;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -58,6 +60,10 @@ struct State {
     payloads: Mutex<HashMap<B256, Bytes>>,
     /// What other calls than those below answer, by their arguments.
     words: Mutex<HashMap<Vec<u8>, B256>>,
+    /// What the allocator's signature service gave.
+    signature: Mutex<Bytes>,
+    /// The executor's account of an order.
+    order_account: Mutex<EvmAddress>,
     /// Whether the generic mapping has an entry.
     mapped: Mutex<bool>,
     /// The keys that the oracle contract has executed; `None` makes it fail.
@@ -82,6 +88,8 @@ impl State {
             spent: Mutex::default(),
             payloads: Mutex::default(),
             words: Mutex::default(),
+            signature: Mutex::default(),
+            order_account: Mutex::default(),
             mapped: Mutex::default(),
             executed: Mutex::new(Some(HashSet::new())),
             settled: Mutex::new(Some(fixtures::block(10))),
@@ -123,6 +131,16 @@ impl State {
                 let payloads = self.payloads.lock().unwrap();
                 let payload = payloads.get(&data[4..]).cloned().unwrap_or_default();
                 return Ok(payload.abi_encode().into());
+            }
+            // hashToSign(uint256,string,bytes,uint32)
+            (_, [0x22, 0xb0, 0xc2, 0xf1]) if settled => U256::from(7),
+            // signedPayloads(bytes32,bytes32)
+            (68, [0x9b, 0xc1, 0xf5, 0x98]) if settled => {
+                return Ok(self.signature.lock().unwrap().abi_encode().into());
+            }
+            // orderAddressByWithdrawRequestHash(bytes32)
+            (36, [0xb7, 0xe4, 0x8d, 0x70]) if settled => {
+                self.order_account.lock().unwrap().into_word().into()
             }
             (68, [0xca, 0xd2, 0xab, 0x23]) if settled => {
                 let created = U256::from(u8::from(*self.mapped.lock().unwrap()));

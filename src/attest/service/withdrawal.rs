@@ -93,7 +93,7 @@ impl Attestor {
         let encoded = text::bytes(&claim.withdrawal);
         let encoded = encoded.map_err(|why| malformed("body/withdrawal", why))?;
         let withdrawal = withdrawal::read(&chain.spec, &encoded, &owned)?;
-        let transaction = self.executing(chain, &claim.transaction, claim.hints.as_ref())?;
+        let transaction = executing(chain, claim.transaction.as_deref(), claim.hints.as_ref())?;
         let asked = self.ask(question);
         let allocator = self.allocator()?;
         let additional = claim.additional.as_ref();
@@ -135,7 +135,7 @@ impl Attestor {
         let amount = requested.amount()?;
         let owner = requested.owner(&|chain| self.family(chain))?;
         let owned = self.owned_by(chain, of)?;
-        let transaction = self.executing(chain, &claim.transaction, claim.hints.as_ref())?;
+        let transaction = executing(chain, claim.transaction.as_deref(), claim.hints.as_ref())?;
         let additional = requested.additional.as_ref();
         let id = withdrawal::payload_id(&chain.spec, &owned, amount, additional)?;
         let permit = self.permit(requested, &owner, &of.proof)?;
@@ -195,18 +195,6 @@ impl Attestor {
         Ok((chain, chain.state.as_deref().ok_or_else(unsupported)?))
     }
 
-    /// The transaction that the caller says executed a withdrawal.
-    pub(super) fn executing(
-        &self,
-        chain: &Chain,
-        transaction: &Option<String>,
-        hints: Option<&Value>,
-    ) -> Result<Option<TxRef>, Refusal> {
-        let transaction = transaction.as_deref();
-        let named = transaction.map(|text| named(chain, text, hints, "body/transactionId"));
-        named.transpose()
-    }
-
     fn allocator(&self) -> Result<&Allocator, Error> {
         let allocator = self.hub.allocator();
         allocator.map_err(|why| Error::NoAllocator(why.to_owned()))
@@ -232,6 +220,16 @@ impl Attestor {
         let statement = standing.ground(chain, statement);
         Ok(Some(self.seal(execution, &statement, asked).await?))
     }
+}
+
+/// The transaction that the caller says executed a withdrawal.
+pub(super) fn executing(
+    chain: &Chain,
+    transaction: Option<&str>,
+    hints: Option<&Value>,
+) -> Result<Option<TxRef>, Refusal> {
+    let named = transaction.map(|text| named(chain, text, hints, "body/transactionId"));
+    named.transpose()
 }
 
 /// The withdrawal that the allocator recorded under `id`, with its signatures where it has some; `None` while one is
