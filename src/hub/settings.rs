@@ -146,6 +146,7 @@ fn wrong(field: &str, what: impl std::fmt::Display) -> SettingsError {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use vm::U256;
 
     use super::*;
 
@@ -175,6 +176,26 @@ mod tests {
     }
 
     #[test]
+    fn spender_is_known_with_its_chain() {
+        let spender = format!("0x{}", "03".repeat(20));
+        let with = |chain: Value| {
+            parse(|file| {
+                file["auroraAllocatorSpenderAddress"] = json!(spender);
+                file["auroraEvmChainId"] = chain;
+            })
+        };
+        let found = with(json!("1313161554"))
+            .unwrap()
+            .allocator_spender
+            .unwrap();
+        assert_eq!(found.domain.chain(), U256::from(1_313_161_554));
+        assert_eq!(found.domain.contract(), found.contract);
+        assert_eq!(with(Value::Null).unwrap().allocator_spender, None);
+        let wrong = with(json!("aurora")).unwrap_err();
+        assert!(wrong.starts_with("auroraEvmChainId"), "{wrong}");
+    }
+
+    #[test]
     fn wrong_fields_are_named() {
         let zero = format!("0x{}", "00".repeat(20));
         for (field, value, wanted) in [
@@ -183,6 +204,18 @@ mod tests {
             ("oracleAddress", json!("0x12"), "oracleAddress"),
             ("oracleAddress", json!(zero), "oracleAddress"),
             ("auroraAllocatorAddress", json!(""), "auroraAllocator"),
+            ("genericMappingAddress", json!("0x12"), "genericMapping"),
+            ("executorAddress", json!(zero), "executorAddress"),
+            (
+                "depositAddressManagerAddress",
+                json!("x"),
+                "depositAddressManager",
+            ),
+            (
+                "auroraAllocatorSpenderAddress",
+                json!("x"),
+                "auroraAllocatorSpender",
+            ),
             ("oracleVersion", json!(null), "oracleVersion"),
             ("rateLimiter", json!({"address": "x"}), "rateLimiter"),
         ] {

@@ -149,7 +149,38 @@ const SOLANA: &[Deviation] = &[
 ];
 
 /// The same of messages that are no executions.
-const MESSAGES: &[Deviation] = &[];
+const MESSAGES: &[Deviation] = &[
+    (
+        "withdraw-requests empty",
+        400,
+        "INVALID_REQUEST",
+        "our words",
+    ),
+    (
+        "withdraw-requests negative",
+        400,
+        "INVALID_FIELD",
+        "our words",
+    ),
+    (
+        "withdraw-request-authorization bad nonce",
+        400,
+        "INVALID_REQUEST",
+        "our words",
+    ),
+    (
+        "withdraw-and-fill bad nonce",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+    (
+        "withdraw-and-refund bad nonce",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+];
 
 /// The same of what owners ask for, and of how withdrawals ended.
 const WITHDRAWALS: &[Deviation] = &[

@@ -35,9 +35,12 @@ use crate::{
     },
 };
 
+mod authorization;
 mod doubles;
+mod exchange;
 mod mapping;
 mod owned;
+mod payload;
 mod recover;
 mod requested;
 mod trigger;

@@ -56,7 +56,7 @@ fn transfer(change: impl FnOnce(&mut Requested)) -> TransferClaim {
     }
 }
 
-fn owned(change: impl FnOnce(&mut Requested)) -> OwnedClaim {
+pub(super) fn owned(change: impl FnOnce(&mut Requested)) -> OwnedClaim {
     let mut requested = requested(Kind::Withdrawal);
     change(&mut requested);
     OwnedClaim {
@@ -67,7 +67,7 @@ fn owned(change: impl FnOnce(&mut Requested)) -> OwnedClaim {
 }
 
 /// A world in which every hub account holds 500.
-fn funded() -> World {
+pub(super) fn funded() -> World {
     let world = world();
     *world.hub.balance.lock().unwrap() = U256::from(500);
     world
@@ -78,7 +78,7 @@ impl World {
         word(self.oracle.transfer(claim, None).await)
     }
 
-    async fn initiated(&self, claim: &OwnedClaim) -> &'static str {
+    pub(super) async fn initiated(&self, claim: &OwnedClaim) -> &'static str {
         word(self.oracle.owned_initiation(claim, None).await)
     }
 }
@@ -255,7 +255,7 @@ async fn versions_of_an_initiation_share_their_nonce() {
 const OTHER_DEPOSITORY: &str = "0x00000000000000000000000000000000000000aa";
 
 /// The world with a second depository of `ethereum`.
-fn with_second_depository(sole: bool) -> World {
+pub(super) fn with_second_depository(sole: bool) -> World {
     static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
         sole_depository: false,
         ..*fixtures::family()
@@ -303,7 +303,7 @@ async fn another_depository_needs_a_nonce_that_commits_to_it() {
 }
 
 /// The claim that all of the fixture's deposit goes to the recipient of its order's refund.
-fn returning(fixture: &Fixture) -> OwnedClaim {
+pub(super) fn returning(fixture: &Fixture) -> OwnedClaim {
     let mut requested = requested(Kind::Withdrawal);
     requested.amount = "1000".into();
     requested.owner_chain = "ethereum".into();
@@ -329,7 +329,7 @@ fn recovery(fixture: &Fixture) -> B256 {
 }
 
 /// A world in which the hub has given the fixture's deposit back to its depositor.
-fn given_back(fixture: &Fixture) -> World {
+pub(super) fn given_back(fixture: &Fixture) -> World {
     let mut world = world().playing(fixture);
     *world.hub.balance.lock().unwrap() = U256::from(1000);
     *world.hub.mapped.lock().unwrap() = true;
@@ -572,7 +572,8 @@ async fn what_the_allocator_has_ends_as_the_chain_shows_it() {
     }
     let mut world = world();
     world.oracle.hub = Hub::new(world.oracle.hub.settings.clone(), Err("not asked".into()));
-    let closed = world.oracle.owned_withdrawal(&ended(owned(|_| {})), None);
+    let claim = ended(owned(|_| {}));
+    let closed = world.oracle.owned_withdrawal(&claim, None);
     assert_eq!(word(closed.await), "allocator");
 }
 

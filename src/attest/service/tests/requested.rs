@@ -7,7 +7,7 @@ use vm::protocol::{
 
 use super::*;
 
-fn claim() -> RequestClaim {
+pub(super) fn claim() -> RequestClaim {
     RequestClaim {
         chain: "ethereum".into(),
         depository: None,
@@ -23,7 +23,7 @@ fn claim() -> RequestClaim {
     }
 }
 
-fn hash(claim: &RequestClaim) -> B256 {
+pub(super) fn hash(claim: &RequestClaim) -> B256 {
     let call = WithdrawCall {
         chain_id: claim.chain.clone(),
         depository: fixtures::spec("ethereum")
