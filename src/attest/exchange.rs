@@ -1,5 +1,5 @@
 //! Orders that end at the hub: its executor exchanges a deposit there and requests the withdrawal of what the order
-//! promises (guide: protocol 8.6). Pure: no I/O, no clock.
+//! promises (guide: protocol 8.7). Pure: no I/O, no clock.
 
 use vm::{
     Address, B256, Bytes, ChainSpec, U256,

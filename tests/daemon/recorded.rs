@@ -282,7 +282,20 @@ async fn recorded_solana_requests_get_their_recorded_answers() {
 /// Messages that are no executions.
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_messages_get_their_recorded_answers() {
-    replay("recorded/messages.json", MESSAGES, Journal::Same).await;
+    replay("recorded/messages.json", MESSAGES, Journal::OfEachEnd).await;
+}
+
+/// One nonce of a spender serves one withdrawal.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_journal_authorizes_a_nonce_once_and_changes_nothing_else() {
+    let again: Deviation = (
+        "withdraw-request-authorization recover",
+        409,
+        "CONFLICTING_STATEMENT",
+        "another withdrawal was authorized under the nonce",
+    );
+    let deviations = [MESSAGES, &[again]].concat();
+    replay("recorded/messages.json", &deviations, Journal::Same).await;
 }
 
 /// The same where the index is asked, too, and both must agree.
@@ -353,7 +366,12 @@ async fn replay_with(
     let mut daemon = setup.start().await;
     for case in fixture(transcript).as_array().unwrap() {
         let path = case["path"].as_str().unwrap();
-        let ends = ["/solver", "/recover", "/withdrawal-initiation"];
+        let ends = [
+            "/solver",
+            "/recover",
+            "/withdrawal-initiation",
+            "/withdraw-request-authorization",
+        ];
         let ends = ends.iter().any(|part| path.contains(part));
         if journal == Journal::OfEachEnd && case["response"]["status"] == 200 && ends {
             daemon.stop().await;

@@ -1,5 +1,5 @@
 //! Withdraw requests of the hub's own allocator: that an owner asks for one, and which hashes the allocator has for it
-//! (guide: protocol 8.3 and 8.6).
+//! (guide: protocol 8.3 and 8.7).
 
 use vm::{
     B256, ChainId, U256,

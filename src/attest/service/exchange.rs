@@ -1,4 +1,4 @@
-//! Orders that end at the hub, beside the executions of their deposits (guide: protocol 8.6).
+//! Orders that end at the hub, beside the executions of their deposits (guide: protocol 8.7).
 
 use serde_json::Value;
 use vm::{

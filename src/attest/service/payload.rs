@@ -1,5 +1,5 @@
 //! Payload params: what the allocator is told about a withdrawal for which the hub has set a balance apart (guide:
-//! protocol 8.6).
+//! protocol 8.7).
 
 use vm::{
     ChainId,
