@@ -572,7 +572,8 @@ async fn what_the_allocator_has_ends_as_the_chain_shows_it() {
     }
     let mut world = world();
     world.oracle.hub = Hub::new(world.oracle.hub.settings.clone(), Err("not asked".into()));
-    let closed = world.oracle.owned_withdrawal(&ended(owned(|_| {})), None);
+    let claim = ended(owned(|_| {}));
+    let closed = world.oracle.owned_withdrawal(&claim, None);
     assert_eq!(word(closed.await), "allocator");
 }
 
