@@ -147,7 +147,14 @@ impl Statement {
     ) -> Self {
         let mut statement = Self::new(format!("initiation/{idempotency}"), digest);
         statement.chains.push(hub.clone());
-        statement.consuming(format!("initiation/{account:#x}/{nonce}"))
+        statement.asked_by(account, nonce)
+    }
+
+    /// Adds that the owner of `account` asked for this withdrawal under `nonce`. One signature of an owner is good at
+    /// several routes; it serves one statement.
+    #[must_use]
+    pub fn asked_by(self, account: EvmAddress, nonce: B256) -> Self {
+        self.consuming(format!("initiation/{account:#x}/{nonce}"))
     }
 
     /// The transfer between hub accounts with this idempotency key, as of the state of `hub`. Each pair of account and

@@ -356,6 +356,7 @@ async fn replay_with(
     let (world, peers) = (world::world().await, Peers::start().await);
     let setup = daemon()
         .recorded(&world)
+        .with("AURORA_RPC_URL", format!("http://{}/aurora", world.address))
         .with("API_KEYS", "apikey1:int1;clientkey:client")
         .with("FORCE_API_KEYS", "int1;client")
         .with("PEERS", format!("{}|peerkey", peers.url("ok")));
