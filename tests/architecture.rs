@@ -114,7 +114,7 @@ const PURE: &[&str] = &[
     "src/attest/refusal.rs",
     "src/attest/refusal/",
     "src/attest/spelled.rs",
-    "src/attest/statement.rs",
+    "src/attest/statement",
     "src/attest/watch/verdict.rs",
     "src/attest/withdrawal.rs",
     "src/chart/candle.rs",

@@ -27,11 +27,13 @@
 //! the sha256 of its text in lower case. The store contains these
 //! texts: after a change of a text the journal no longer finds what was signed.
 
+mod message;
+
 use std::{collections::HashSet, fmt};
 
 use alloy::{hex::encode_prefixed, primitives::Bytes};
 use sha2::{Digest, Sha256};
-use vm::types::{B256, Block, ChainId, EvmAddress, TxRef, U256};
+use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
 
 /// The prefix of a consumed payment's name.
 const PAYMENT: &str = "payment/";
@@ -183,67 +185,6 @@ impl Statement {
     pub fn recover(deposit: B256, idempotency: B256, digest: B256) -> Self {
         let statement = Self::new(format!("recover/{idempotency}"), digest);
         statement.consuming(format!("deposit/{deposit}"))
-    }
-
-    /// The entry `id` of `account` in the generic mapping. It depends on no chain: its account signed for it.
-    pub fn mapping(account: EvmAddress, id: B256, digest: B256) -> Self {
-        Self::new(format!("mapping/{account:#x}/{id}"), digest)
-    }
-
-    /// The trigger with this hash, as of the state of `hub`.
-    pub fn trigger(hub: &ChainId, hash: B256, digest: B256) -> Self {
-        let mut statement = Self::new(format!("trigger/{hash}"), digest);
-        statement.chains.push(hub.clone());
-        statement
-    }
-
-    /// The payload params with this payload id, as of the state of `hub`. A withdrawal address has one payload: the
-    /// depository would pay each, and the hub has the money once.
-    pub fn payload(hub: &ChainId, address: EvmAddress, id: B256, digest: B256) -> Self {
-        let mut statement = Self::new(format!("payload/{id}"), digest);
-        statement.chains.push(hub.clone());
-        statement.consuming(format!("payload/{address:#x}"))
-    }
-
-    /// The authorization of the withdraw request with this hash. Its owner signs the same for an initiation, so each pair
-    /// of account and nonce serves one of both.
-    pub fn authorization(
-        hub: &ChainId,
-        (account, nonce): (EvmAddress, B256),
-        request: B256,
-        digest: B256,
-    ) -> Self {
-        let mut statement = Self::new(format!("authorization/{request}"), digest);
-        statement.chains.push(hub.clone());
-        statement.consuming(format!("initiation/{account:#x}/{nonce}"))
-    }
-
-    /// The inclusion of the withdraw request with this hash, as of the state of `hub`. An index of a request has one hash
-    /// for ever.
-    pub fn inclusion(hub: &ChainId, request: B256, hashes: &[(U256, B256)], digest: B256) -> Self {
-        let mut statement = Self::new(format!("inclusion/{request}/{digest}"), digest);
-        statement.chains.push(hub.clone());
-        let consumed = hashes.iter().map(|(index, hash)| Consumption {
-            what: format!("inclusion/{request}/{index}"),
-            by: format!("hash/{hash}"),
-        });
-        statement.consumes.extend(consumed);
-        statement
-    }
-
-    /// The request with this nonce that `hub`'s executor ends an order with a deposit. The hub decides which of several
-    /// requests, outcomes and recoveries takes the deposit's money: a request that nobody executes must not keep it from
-    /// its solver or depositor. But none is signed once another statement took it.
-    pub fn exchange(
-        hub: &ChainId,
-        (outcome, deposit, nonce): (Outcome, B256, B256),
-        digest: B256,
-    ) -> Self {
-        let key = format!("withdraw-and-{outcome}/{deposit}/{nonce}");
-        let mut statement = Self::new(key, digest);
-        statement.chains.push(hub.clone());
-        statement.free.push(format!("deposit/{deposit}"));
-        statement
     }
 
     /// Adds a block on which the statement depends because of a transaction in it.
@@ -403,6 +344,8 @@ fn canonical(tx: &TxRef) -> String {
 
 #[cfg(test)]
 mod tests {
+    use vm::U256;
+
     use super::*;
 
     fn b(byte: u8) -> B256 {
