@@ -13,7 +13,7 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use vm::{
-    Chain, ChainEntry, ChainSpec, Endpoint, Family, FillRouters, Provider, quorum::Quorum,
+    Chain, ChainEntry, ChainSpec, Endpoint, Family, FillRouters, Provider, U256, quorum::Quorum,
     trade::TradingProvider,
 };
 
@@ -116,6 +116,10 @@ impl Chains {
         mistakes: &mut Mistakes,
     ) -> Loaded {
         let vm_type = entry.vm_type.clone().unwrap_or_default();
+        let number = entry
+            .hub_chain_id
+            .as_deref()
+            .filter(|text| !text.is_empty());
         let chain = open(entry, source, world).unwrap_or_else(|what| {
             mistakes.add(&source.name, format!("chain {}: {what}", entry.id));
             Err(Closed::Unreadable(what))
@@ -128,6 +132,7 @@ impl Chains {
             id: entry.id.clone(),
             served,
             vm_type,
+            hub_chain_id: number.and_then(|text| U256::from_str_radix(text, 10).ok()),
             depository: entry.depository.clone(),
             chain,
         }

@@ -1,116 +1,31 @@
 //! The settlement contracts: their settings (the hub file, guide: protocol 10.5), and their state, read through the
 //! same quorum as any chain. This module makes no decisions.
 
+mod allocator;
+mod settings;
+mod views;
+
 use alloy::{
     primitives::Bytes,
     sol,
     sol_types::{SolCall, SolValue},
 };
-use serde::Deserialize;
-use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use vm::{
     Address, Amount, B256, Block, Chain, ChainId, EvmAddress, Head, ReadError, StateReader, U256,
     evidence::{self, Answer, Question, Read},
-    protocol::message::Domain,
 };
+
+pub use allocator::{Allocator, Payload};
+pub use settings::{Settings, SettingsError, Spender};
 
 sol! {
     function HUB() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
-    function payloads(bytes32 id) returns (bytes);
+    function orderAddressByWithdrawRequestHash(bytes32 hash) returns (address);
     function getEntry(address user, bytes32 id) returns (bytes data, uint256 createdAt);
     function canConsume(string chainId, bytes currency, uint256 amount) returns (bool);
     function isExecuted(bytes32 idempotencyKey) returns (bool);
-}
-
-/// The part of the hub file that statements need.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The hub's name among the chains (`relay`).
-    pub id: String,
-    /// The settlement chain's EVM chain id, decimal, as the file spells it.
-    pub chain: String,
-    /// The oracle contract as the file spells it.
-    pub oracle: String,
-    pub oracle_address: EvmAddress,
-    /// The EIP-712 domain of executions.
-    pub domain: Domain,
-    /// The limiter that fast mints name; `None` where the file names none, which turns the fast mode off.
-    pub rate_limiter: Option<EvmAddress>,
-    pub fee_calculator: Option<EvmAddress>,
-    /// The contract that records the withdrawals that depositories may make; it is on another chain.
-    pub allocator: Option<EvmAddress>,
-    /// The contract in which hub accounts leave entries; `None` where the file names none.
-    pub generic_mapping: Option<EvmAddress>,
-}
-
-/// An unusable hub file; the text names the field.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SettingsError(String);
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct File {
-    id: String,
-    evm_chain_id: String,
-    oracle_address: String,
-    oracle_version: String,
-    rate_limiter: Option<Contract>,
-    fee_calculator: Option<Contract>,
-    aurora_allocator_address: Option<String>,
-    generic_mapping_address: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Contract {
-    address: String,
-}
-
-impl Settings {
-    /// Reads the hub file's object after variables are resolved; ignores unknown fields.
-    pub fn parse(file: &Map<String, Value>) -> Result<Self, SettingsError> {
-        let file: File = serde_path_to_error::deserialize(Value::Object(file.clone()))
-            .map_err(|error| SettingsError(error.to_string()))?;
-        let number = vm::protocol::text::number(&file.evm_chain_id);
-        let chain = number.map_err(|error| wrong("evmChainId", error))?;
-        let oracle_address = contract("oracleAddress", &file.oracle_address)?;
-        let optional = |field: &'static str, named: &Option<Contract>| {
-            let named = named.as_ref().map(|named| contract(field, &named.address));
-            named.transpose()
-        };
-        let allocator = file.aurora_allocator_address.as_ref();
-        let allocator = allocator.map(|text| contract("auroraAllocatorAddress", text));
-        let mapping = file.generic_mapping_address.as_ref();
-        let mapping = mapping.map(|text| contract("genericMappingAddress", text));
-        if file.id.is_empty() {
-            return Err(wrong("id", "must not be empty"));
-        }
-        Ok(Self {
-            domain: Domain::oracle(&file.oracle_version, chain, oracle_address),
-            rate_limiter: optional("rateLimiter.address", &file.rate_limiter)?,
-            fee_calculator: optional("feeCalculator.address", &file.fee_calculator)?,
-            allocator: allocator.transpose()?,
-            generic_mapping: mapping.transpose()?,
-            id: file.id,
-            chain: file.evm_chain_id,
-            oracle: file.oracle_address,
-            oracle_address,
-        })
-    }
-}
-
-fn contract(field: &'static str, text: &str) -> Result<EvmAddress, SettingsError> {
-    let address = vm::protocol::text::evm_address(text).map_err(|error| wrong(field, error))?;
-    if address.is_zero() {
-        return Err(wrong(field, "must not be the zero address"));
-    }
-    Ok(address)
-}
-
-fn wrong(field: &str, what: impl std::fmt::Display) -> SettingsError {
-    SettingsError(format!("{field}: {what}"))
 }
 
 /// The state of the settlement contracts.
@@ -121,22 +36,6 @@ pub struct Hub {
     allocator: Result<Allocator, String>,
     /// The hub's address by the oracle contract, read once.
     contract: OnceCell<EvmAddress>,
-}
-
-/// The contract that decides which withdrawals depositories make (guide: protocol 8.2).
-pub struct Allocator {
-    chain: Chain,
-    contract: EvmAddress,
-}
-
-/// A withdrawal as the allocator recorded it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payload {
-    /// The family's encoding of the withdrawal.
-    pub withdrawal: Bytes,
-    /// The final block of the read, and that block's chain.
-    pub block: Block,
-    pub chain: ChainId,
 }
 
 impl Hub {
@@ -169,6 +68,30 @@ impl Hub {
         self.allocator.as_ref().map_err(String::as_str)
     }
 
+    /// The hub's own allocator, or why it cannot be read.
+    pub fn own_allocator(&self) -> Result<Allocator, String> {
+        let contract = self.settings.hub_allocator;
+        Ok(Allocator {
+            chain: self.chain.clone()?,
+            contract: contract.ok_or("the hub file names no allocatorAddress")?,
+        })
+    }
+
+    /// The hub account of the order for which `executor` made the withdraw request with this hash, as of `block`; `None`
+    /// where it made none.
+    pub async fn order_account(
+        &self,
+        executor: EvmAddress,
+        hash: B256,
+        block: &Block,
+    ) -> Result<Option<EvmAddress>, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let call = orderAddressByWithdrawRequestHashCall { hash };
+        let order = view(state(hub)?, executor, &call, block).await?;
+        Ok(Some(order).filter(|order| !order.is_zero()))
+    }
+
     /// The final block at which `owner` holds `amount` of `token`; `None` unless it also holds it at the tip, since
     /// final money may have been spent. A negative answer comes from a fresh tip, because the tracked one may be
     /// older than what the caller knows.
@@ -197,27 +120,33 @@ impl Hub {
         head: &Head,
         (call, amount): (&balanceOfCall, Amount),
     ) -> Result<Option<Block>, ReadError> {
+        let found = self.balances(chain, head, call).await?;
+        Ok(found
+            .filter(|((settled, now), _)| settled.min(now) >= &amount)
+            .map(|(_, block)| block))
+    }
+
+    /// The balance at a final block and at the tip, and that block.
+    async fn balances(
+        &self,
+        chain: &Chain,
+        head: &Head,
+        call: &balanceOfCall,
+    ) -> Result<Option<((U256, U256), Block)>, ReadError> {
         let state = state(chain)?;
         let Some(block) = state.settled(head).await? else {
             return Ok(None);
         };
-        let contract = match self.contract.get() {
-            Some(known) => {
-                evidence::note(|| self.known(chain, *known, &block));
-                *known
-            }
-            None => {
-                let read = self
-                    .contract
-                    .get_or_try_init(|| self.contract(state, &block));
-                *read.await?
-            }
-        };
+        let read = self
+            .contract
+            .get_or_try_init(|| self.contract(state, &block));
+        let contract = *read.await?;
+        evidence::note(|| self.known(chain, contract, &block));
         let (settled, now) = tokio::try_join!(
             view(state, contract, call, &block),
             view(state, contract, call, &head.block),
         )?;
-        Ok((settled.min(now) >= amount).then_some(block))
+        Ok(Some(((settled, now), block)))
     }
 
     /// Whether the hub's rate limiter now lets `amount` of a currency of `chain` pass (guide: protocol 7.1); false
@@ -251,12 +180,19 @@ impl Hub {
         };
         let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
         let hub = self.chain.as_ref().map_err(unread)?;
-        let head = hub.reader.head().await?;
-        let Some(block) = state(hub)?.settled(&head).await? else {
+        let Some(block) = self.settled().await? else {
             return Ok(false);
         };
         let entry = view(state(hub)?, mapping, &getEntryCall { user, id }, &block).await?;
         Ok(!entry.createdAt.is_zero())
+    }
+
+    /// A final block of the settlement chain; `None` while there is none.
+    pub async fn settled(&self) -> Result<Option<Block>, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let head = hub.reader.head().await?;
+        state(hub)?.settled(&head).await
     }
 
     /// Whether the oracle contract has applied the execution with this idempotency key, as of `block`.
@@ -269,7 +205,7 @@ impl Hub {
         view(state(hub)?, self.settings.oracle_address, &call, block).await
     }
 
-    /// The hub's address as evidence, when an earlier claim read it.
+    /// The hub's address as evidence: an earlier claim may have read it.
     fn known(&self, chain: &Chain, contract: EvmAddress, block: &Block) -> Read {
         let call = HUBCall {}.abi_encode();
         let oracle = named(self.settings.oracle_address);
@@ -293,34 +229,6 @@ impl Hub {
             return Err(ReadError::Doubtful("the oracle contract has no hub".into()));
         }
         Ok(contract)
-    }
-}
-
-impl Allocator {
-    /// The withdrawal recorded under `id`; `None` while there is none, or it is not final.
-    pub async fn payload(&self, id: B256) -> Result<Option<Payload>, ReadError> {
-        let head = self.chain.reader.head().await?;
-        if let Some(payload) = self.recorded(id, &head).await? {
-            return Ok(Some(payload));
-        }
-        match newer(&self.chain, &head).await? {
-            Some(fresh) => self.recorded(id, &fresh).await,
-            None => Ok(None),
-        }
-    }
-
-    async fn recorded(&self, id: B256, head: &Head) -> Result<Option<Payload>, ReadError> {
-        let state = state(&self.chain)?;
-        let Some(block) = state.settled(head).await? else {
-            return Ok(None);
-        };
-        let call = payloadsCall { id };
-        let withdrawal = view(state, self.contract, &call, &block).await?;
-        Ok((!withdrawal.is_empty()).then(|| Payload {
-            withdrawal,
-            block,
-            chain: self.chain.spec.id.clone(),
-        }))
     }
 }
 
@@ -360,53 +268,4 @@ async fn view<C: SolCall>(
         .await?;
     C::abi_decode_returns(&answer)
         .map_err(|_| ReadError::Doubtful(format!("{} does not answer {}", to, C::SIGNATURE)))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn parse(change: impl FnOnce(&mut Value)) -> Result<Settings, String> {
-        let mut file = json!({
-            "id": "relay", "evmChainId": "31337", "oracleVersion": "2", "httpRpcUrl": "http://x/",
-            "oracleAddress": "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9",
-        });
-        change(&mut file);
-        let file = file.as_object().cloned().unwrap_or_default();
-        Settings::parse(&file).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn file_without_optional_contracts_is_enough() {
-        let settings = parse(|_| {}).unwrap();
-        assert_eq!(settings.chain, "31337");
-        assert_eq!(
-            settings.oracle,
-            "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9"
-        );
-        assert_eq!((settings.rate_limiter, settings.allocator), (None, None));
-        assert_eq!(
-            settings.domain,
-            Domain::oracle("2", U256::from(31337), settings.oracle_address)
-        );
-    }
-
-    #[test]
-    fn wrong_fields_are_named() {
-        let zero = format!("0x{}", "00".repeat(20));
-        for (field, value, wanted) in [
-            ("id", json!(""), "id"),
-            ("evmChainId", json!("mainnet"), "evmChainId"),
-            ("oracleAddress", json!("0x12"), "oracleAddress"),
-            ("oracleAddress", json!(zero), "oracleAddress"),
-            ("auroraAllocatorAddress", json!(""), "auroraAllocator"),
-            ("oracleVersion", json!(null), "oracleVersion"),
-            ("rateLimiter", json!({"address": "x"}), "rateLimiter"),
-        ] {
-            let error = parse(|file| file[field] = value).unwrap_err();
-            assert!(error.starts_with(wanted), "{field}: {error}");
-        }
-    }
 }

@@ -369,6 +369,7 @@ fn reachable(loaded: &Loaded, foundation: Result<(), Closed>) -> (String, Reacha
         loaded.id.clone(),
         Reachable {
             family: loaded.family(),
+            hub_chain_id: loaded.hub_chain_id,
             chain,
         },
     )

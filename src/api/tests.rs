@@ -80,7 +80,7 @@ fn every_code_in_the_source_has_a_page() {
         "request/filter",
         "stream/protocol.rs",
     ];
-    let oracles = ["api/oracle", "attest/refusal.rs", "http/plain.rs"];
+    let oracles = ["api/oracle", "attest/refusal", "http/plain.rs"];
     for (codes, paths) in [
         (intents, &server[..]),
         (intents, &own),

@@ -104,7 +104,7 @@ pub fn vouched(
     signature: Option<&str>,
 ) -> Result<bool, Refusal> {
     let ids: Vec<B256> = funded.iter().map(|message| message.onchain_id).collect();
-    vouched_for(outcome, terms, &ids, signature)
+    vouched_for(&outcome.to_string(), terms, &ids, signature)
 }
 
 /// Checks, before any read, the solver's signature for a claim of the deposits `ids` (in the order of the inputs).
@@ -115,14 +115,36 @@ pub fn check_word(
     ids: &[B256],
     signature: Option<&str>,
 ) -> Result<(), Refusal> {
-    match vouched_for(outcome, terms, ids, signature)? {
+    match vouched_for(&outcome.to_string(), terms, ids, signature)? {
         false if terms.vouched => Err(Refusal::Unvouched),
         _ => Ok(()),
     }
 }
 
-fn vouched_for(
+/// The same for a claim that an order ends at the hub by an exchange of the deposit `onchain`. A signature for a fill or
+/// refund is none for that: peers and providers of claims have seen it.
+pub fn check_exchange(
     outcome: Outcome,
+    terms: &Terms,
+    onchain: &str,
+    signature: Option<&str>,
+) -> Result<(), Refusal> {
+    let kind = exchange_kind(outcome);
+    let ids = onchain.parse().map(|id: B256| vec![id]);
+    let ids = ids.unwrap_or_default();
+    match vouched_for(&kind, terms, &ids, signature)? {
+        false if terms.vouched => Err(Refusal::Unvouched),
+        _ => Ok(()),
+    }
+}
+
+/// What the solver's signature for such a claim names it.
+fn exchange_kind(outcome: Outcome) -> String {
+    format!("withdraw-and-{outcome}")
+}
+
+fn vouched_for(
+    kind: &str,
     terms: &Terms,
     ids: &[B256],
     signature: Option<&str>,
@@ -132,7 +154,7 @@ fn vouched_for(
     };
     let invalid = || Refusal::ClaimSignature;
     let bytes = signature_hex(signature).map_err(|_| invalid())?;
-    let claim = id::claim(&outcome.to_string(), ids, terms.id);
+    let claim = id::claim(kind, ids, terms.id);
     let digest = eip191(claim.as_slice());
     let signer = recover_wallet(&bytes, &digest).map_err(|_| invalid())?;
     match signer == terms.solver && !signer.is_zero() {

@@ -158,6 +158,21 @@ pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Resu
     Ok(())
 }
 
+/// Moves an owner's balance to another hub account. `settlement` is the hub's name; the nonce counts without case.
+pub fn transferred(
+    settlement: &str,
+    (from, to): (EvmAddress, EvmAddress),
+    (token, amount): (U256, Amount),
+    nonce: &str,
+) -> Execution {
+    let [from_text, to_text] = [from, to].map(|account| format!("{account:#x}"));
+    let parts = [settlement, &token.to_string(), &from_text, &to_text, nonce];
+    one(
+        id::deterministic(&parts),
+        &transfer(from, to, token, amount),
+    )
+}
+
 /// The hub account (alias) of `address` of `chain`.
 pub fn account(chain: &str, address: &Address) -> EvmAddress {
     alias(&ChainId::new(chain), address)
@@ -200,6 +215,12 @@ impl Escrow {
         let key = id::deterministic(&[settlement, &self.token.to_string(), &address]);
         one(key, &apart)
     }
+}
+
+/// Gives the amount of an expired withdraw request back to the account that it was taken from, or to the order's.
+pub fn minted_back(request: B256, to: EvmAddress, token: U256, amount: Amount) -> Execution {
+    let key = id::deterministic(&[&request.to_string(), "2"]);
+    one(key, &Action::Mint { to, token, amount })
 }
 
 fn one(idempotency_key: B256, action: &Action) -> Execution {

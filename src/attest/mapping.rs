@@ -41,7 +41,8 @@ pub struct NonceMappingClaim<'a> {
     /// Decimal digits.
     pub nonce: &'a str,
     pub id: &'a str,
-    pub depositor: &'a str,
+    /// `None` in the first version, which the wallet signs under another domain.
+    pub depositor: Option<&'a str>,
     /// The EVM chain that the wallet was connected to when it signed.
     pub signature_chain_id: &'a str,
     pub signature: &'a str,
@@ -52,7 +53,8 @@ impl NonceMappingClaim<'_> {
     pub fn judge(&self, networks: Networks<'_>) -> Result<Entry, Refusal> {
         let signed_on = signing_chain(self.signature_chain_id, networks)?;
         let wallet = account("wallet", self.wallet)?;
-        let depositor = account("depositor", self.depositor)?;
+        let depositor = self.depositor.map(|text| account("depositor", text));
+        let depositor = depositor.transpose()?;
         let id = word("id", self.id)?;
         let message = NonceMapping {
             chain_id: self.wallet_chain_id.to_owned(),
@@ -61,13 +63,17 @@ impl NonceMappingClaim<'_> {
             id,
             nonce: self.nonce()?,
         };
-        let digest = message.digest(&Domain::nonce_mapping(signed_on.hub_chain_id));
+        let domain = match depositor {
+            Some(_) => Domain::nonce_mapping,
+            None => Domain::first_nonce_mapping,
+        };
+        let digest = message.digest(&domain(signed_on.hub_chain_id));
         signed_by(wallet, self.signature, &digest)?;
         let user = hub_account(self.wallet_chain_id, "wallet", self.wallet, networks)?;
-        let mapping = mapping::nonce_mapping(&user, self.nonce, id, Some(depositor));
+        let mapping = mapping::nonce_mapping(&user, self.nonce, id, depositor);
         Ok(Entry {
             mapping: mapping.map_err(|why| malformed("wallet", why))?,
-            data: mapping::nonce_mapping_text(self.id, Some(self.depositor)),
+            data: mapping::nonce_mapping_text(self.id, self.depositor),
         })
     }
 
@@ -97,7 +103,7 @@ impl NoFillOrRefundClaim<'_> {
         let message = NoFillOrRefund {
             chain_id: self.solver_chain_id.to_owned(),
             solver,
-            order_id: word("orderId", self.order_id)?,
+            order_id: self.order()?,
         };
         let digest = message.digest(&Domain::no_fill_or_refund(signed_on.hub_chain_id));
         signed_by(solver, self.signature, &digest)?;
@@ -106,6 +112,16 @@ impl NoFillOrRefundClaim<'_> {
             .map_err(|why| malformed("solver", why))?;
         let data = mapping.data.to_string();
         Ok(Entry { mapping, data })
+    }
+
+    /// Entries are found by the order id's text, so each further spelling would make a further entry, which nobody
+    /// finds.
+    fn order(&self) -> Result<B256, Refusal> {
+        let id = word("orderId", self.order_id)?;
+        match id.to_string() == self.order_id {
+            true => Ok(id),
+            false => Err(malformed("orderId", "expected hex in lower case")),
+        }
     }
 }
 

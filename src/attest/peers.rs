@@ -18,12 +18,9 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use url::Url;
-use vm::{
-    EvmAddress, http,
-    protocol::{limits, message::Execution},
-};
+use vm::{EvmAddress, http, protocol::limits};
 
-use answer::{Corroborated, Seal, Tally};
+use answer::{Corroborated, Spelled, Tally};
 use late::Late;
 
 /// How long an answer waits for peers that are all late.
@@ -204,19 +201,18 @@ impl Shown {
 }
 
 impl Asked {
-    /// The peers' signatures over `execution`, in the order of `PEERS`. Returns early when enough members have
+    /// The peers' signatures over each of `messages`, in the order of `PEERS`. Returns early when enough members have
     /// answered. Where no members are named, a late peer has as much time as the others take, or [`GRACE`] where all are
     /// late.
     pub async fn collect(
         mut self,
-        execution: &Execution,
-        seal: &Seal,
+        messages: &[Spelled],
         own: EvmAddress,
-    ) -> Vec<Corroborated> {
+    ) -> Vec<Vec<Corroborated>> {
         self.begin_waiting();
         let multisig = self.multisig.take();
         let members = multisig.as_deref();
-        let mut tally = Tally::new(execution, seal, own, members.map(|m| m.members.as_slice()));
+        let mut tally = Tally::new(messages, own, members.map(|m| m.members.as_slice()));
         let threshold = members.map_or(usize::MAX, |m| m.threshold);
         while let Some(answered) = self.next().await {
             if let Some(answer) = answered.answer {

@@ -4,13 +4,15 @@
 //! A deposit in another currency or on another chain than its order's can return at once, because no claim for it is
 //! attested. A deposit that a fill or refund may be claimed for can return when the solver states at the hub that
 //! there is none, or after [`PATIENCE`].
+//!
+//! A deposit that returned may leave the hub without its depositor's signature, the way its order says.
 
-use vm::{B256, Receipt, protocol::limits};
+use vm::{Address, Amount, B256, Receipt, protocol::limits};
 
 use super::{
     Refusal,
     deposit::{Listed, Message},
-    order::Terms,
+    order::{RefundTerms, Terms},
 };
 
 /// The age in seconds after which a deposit can return without its order.
@@ -24,6 +26,56 @@ pub fn named<'a>(listed: &'a Listed, onchain: &str) -> Result<(&'a Message, B256
     match order == B256::ZERO {
         true => Err(Refusal::NoOrder),
         false => Ok((message, order)),
+    }
+}
+
+/// Where a deposit that returned is to go, and whose it is said to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'a> {
+    pub chain: &'a str,
+    pub currency: &'a Address,
+    pub amount: Amount,
+    pub owner_chain: &'a str,
+    pub owner: &'a Address,
+    pub recipient: &'a Address,
+}
+
+impl Destination<'_> {
+    /// Refuses all but the whole deposit of `message`, for its depositor, to the recipient of the only refund of
+    /// `terms` in this currency of this chain. The order must have one input.
+    pub fn check(&self, terms: &Terms, message: &Message) -> Result<(), Refusal> {
+        let other = |what: &str| Err(Refusal::OtherReturn(what.into()));
+        let refunds = terms.inputs.iter().flat_map(|input| &input.refunds);
+        let same =
+            |refund: &&RefundTerms| refund.chain == self.chain && refund.currency == *self.currency;
+        let same: Vec<_> = refunds.filter(same).collect();
+        let [refund] = same[..] else {
+            let (chain, currency) = (self.chain, self.currency.text());
+            let count = same.len();
+            return other(&format!(
+                "Expected exactly 1 refund entry for chain {chain} currency {currency}, got {count}"
+            ));
+        };
+        if refund.recipient != *self.recipient {
+            return other("Recipient does not match the order refund entry");
+        }
+        let deposit = &message.deposit;
+        if deposit.amount != self.amount {
+            return other(
+                "Amount does not match the deposit amount (slow refund is full-amount only)",
+            );
+        }
+        // What the hub gave back is this currency; the owner's others are none of the order's.
+        if message.chain.as_str() != self.chain || deposit.currency != *self.currency {
+            return other("Currency does not match the deposit currency");
+        }
+        if message.chain.as_str() != self.owner_chain {
+            return other("Owner chain does not match the deposit chain");
+        }
+        if deposit.depositor != *self.owner {
+            return other("Owner does not match the deposit's depositor");
+        }
+        Ok(())
     }
 }
 

@@ -3,48 +3,15 @@
 //! The texts are the recorded ones wherever the reference has a reason of its own. A refusal is final: the same
 //! request fails again, except for [`RETRYABLE`] ones.
 
-use std::fmt;
+mod code;
+mod shown;
 
 use vm::{Unusable, protocol::limits::TooLarge};
 
-/// A caller's text for an answer, cut off after [`SHOWN`] characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown(String);
+pub use code::RETRYABLE;
+pub use shown::{QUOTED, Shown};
 
-/// Longer than any address, id or chain name.
-const SHOWN: usize = 160;
-
-/// The longest list of deposits that a refusal quotes, in bytes.
-pub const QUOTED: usize = 8 * 1024;
-
-impl Shown {
-    /// A list, cut off after 8 KiB.
-    pub fn list(text: &str) -> Self {
-        Self(cut(text, QUOTED))
-    }
-}
-
-impl<T: AsRef<str>> From<T> for Shown {
-    fn from(text: T) -> Self {
-        Self(cut(text.as_ref(), SHOWN))
-    }
-}
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let end = (0..=most).rev().find(|i| text.is_char_boundary(*i));
-    format!("{}…", &text[..end.unwrap_or(0)])
-}
-
-/// Why the oracle refuses a claim. [`fmt::Display`] is the answer's `message`, [`Refusal::code`] its `code`.
+/// Why the oracle refuses a claim. [`std::fmt::Display`] is the answer's `message`, [`Refusal::code`] its `code`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("Chain {0} is not available")]
@@ -184,27 +151,80 @@ pub enum Refusal {
 
     #[error("Withdrawals on chain {0} are not supported")]
     WithdrawalsUnsupported(Shown),
+    #[error("Depository {depository} is not configured for chain {chain}")]
+    OtherDepository { depository: Shown, chain: Shown },
     #[error("No depository is configured for chain {0}")]
     NoDepository(Shown),
     #[error("withdrawalAddressRequest.{field} does not match the withdrawal")]
     WithdrawalMismatch { field: &'static str },
     #[error("The allocator has recorded another withdrawal for this withdrawalAddressRequest")]
     OtherWithdrawal,
+    #[error("Withdraw request not yet available")]
+    RequestUnavailable,
+    #[error("Withdrawal has no corresponding order address")]
+    NoOrderAccount,
     #[error("Transaction {0} does not show the execution of the withdrawal")]
     NotExecutedHere(Shown),
     #[error("Only 'ethereum-vm' signatures are supported")]
     OwnerUnsupported,
+    #[error("Signature verification not supported for owner chain")]
+    OwnerFamily,
     #[error("Invalid signature. Can't trigger withdrawal")]
     OwnerSignature,
+    /// The family's reason why a signature is not its owner's.
+    #[error("{0}")]
+    OwnerDenied(Shown),
+    #[error("ownerSignature is required")]
+    OwnerSignatureMissing,
+    #[error(
+        "recoverMode requires depositChainId, depositTransactionId, depositOnchainId, order, and orderSignature"
+    )]
+    ReturnIncomplete,
+    #[error("recoverMode only supports single-input orders")]
+    ReturnOfSeveral,
+    /// What is asked for is not the return of the deposit; the text says in what it differs.
+    #[error("{0}")]
+    OtherReturn(Shown),
+    #[error("The deposit has not been recovered at the hub yet")]
+    NotRecovered,
+    #[error("nonce is not the idempotency key of the deposit's recovery")]
+    UnboundReturn,
     #[error("withdrawalNonce does not commit to the withdrawal")]
     UnboundNonce,
     #[error("Withdrawn amount must be non-zero")]
     ZeroWithdrawal,
+    #[error("Transfer amount must be non-zero")]
+    ZeroTransfer,
     #[error("Insufficient initial withdrawal balance")]
     InsufficientBalance,
+    #[error("Insufficient balance for requested {0}")]
+    InsufficientFor(&'static str),
     #[error("Insufficient withdrawal address balance")]
     InsufficientAddressBalance,
 
+    /// The hub file does not name a contract that the statement needs; the text says which.
+    #[error("Missing {0} config")]
+    NotConfigured(&'static str),
+    /// An order that the hub's executor cannot end, or a deposit with which it cannot; the text says why.
+    #[error("{0}")]
+    NotAtHub(&'static str),
+    #[error("No depository-deposit messages attested")]
+    NothingAttested,
+    #[error("Could not find corresponding deposit")]
+    NoSuchDeposit,
+    #[error("Deposit does not reference order id")]
+    OtherDeposit,
+    #[error("Withdrawn amount different from withdrawal address balance")]
+    OtherAddressBalance,
+    #[error("Hash to sign not set for withdraw request at index {0}")]
+    NoHashToSign(u64),
+    #[error("Withdrawals on {0} are not supported by this endpoint")]
+    NotAuthorizable(&'static str),
+    /// What only the owner may choose, and a deposit that goes back has no word of.
+    #[error("additionalData needs the owner's signature")]
+    AdditionalUnsigned,
+    #[error("Trigger hash does not map to the provided order id")]
+    NotTriggered,
     #[error("Unsupported signature chain")]
     SignatureChain,
     /// A client's typed message is malformed, or another account signed it.
@@ -231,137 +251,5 @@ impl From<Unusable> for Refusal {
             },
             Unusable::Early(transaction) => Self::NotFinalized(transaction.into()),
         }
-    }
-}
-
-/// The codes of refusals after which the same request may succeed later: a transaction arrives, a limit refills, a
-/// balance grows, seven days pass, a payment fails.
-pub const RETRYABLE: &[&str] = &[
-    "TRANSACTION_MISSING",
-    "TRANSACTION_NOT_FINALIZED",
-    "FAST_MODE_LIMIT_EXCEEDED",
-    "BALANCE_INSUFFICIENT",
-    "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
-    // The hub may credit the order's account later.
-    "ORDER_BALANCE_INSUFFICIENT",
-    // The hub may mint the deposit later.
-    "DEPOSIT_NOT_MINTED",
-    "ORDER_REQUIRED",
-    "ORDER_NOT_GIVEN_UP",
-    "ORDER_OPEN",
-    // The payment in progress may fail.
-    "PAYMENT_VISIBLE",
-];
-
-impl Refusal {
-    /// Whether the same request may succeed later.
-    pub fn retryable(&self) -> bool {
-        RETRYABLE.contains(&self.code())
-    }
-
-    /// The stable code for programs; part of the API.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::ChainNotAvailable(_) => "CHAIN_NOT_AVAILABLE",
-            Self::MissingTransaction { .. } => "TRANSACTION_MISSING",
-            Self::RevertedTransaction { .. } => "TRANSACTION_REVERTED",
-            Self::NotFinalized(_) => "TRANSACTION_NOT_FINALIZED",
-            Self::UnreadableDeposit(_) => "DEPOSIT_UNREADABLE",
-            Self::AmbiguousDeposit(_) => "DEPOSIT_AMBIGUOUS",
-            Self::ExecutionTooLarge(_) => "EXECUTION_TOO_LARGE",
-            Self::TransactionTooLarge(_) => "TRANSACTION_TOO_LARGE",
-            Self::Malformed(_) => "INVALID_REQUEST",
-            Self::TooMany { .. } => "TOO_MANY_ITEMS",
-            Self::FastLimit => "FAST_MODE_LIMIT_EXCEEDED",
-            Self::FastNotAllowed => "FAST_MODE_NOT_ALLOWED",
-            Self::ForceNotAllowed => "FORCE_NOT_ALLOWED",
-            Self::RepeatedOnchainId => "INPUT_ONCHAIN_ID_REPEATED",
-            Self::RepeatedInput => "INPUT_REPEATED",
-            Self::OrderSignature => "ORDER_SIGNATURE_INVALID",
-            Self::NothingOrdered => "ORDER_EMPTY",
-            Self::ZeroRequested => "ORDER_AMOUNT_ZERO",
-            Self::MissingInput(_) => "INPUT_MISSING",
-            Self::InvalidInput { .. } => "INPUT_INVALID",
-            Self::WrongCurrency { .. } => "INPUT_CURRENCY_MISMATCH",
-            Self::NamedByOther(_) => "DEPOSIT_NAMED_BY_OTHER",
-            other => other.settlement_code(),
-        }
-    }
-
-    /// The codes of refused payments and withdrawals.
-    fn settlement_code(&self) -> &'static str {
-        match self {
-            Self::AfterDeadline(_) => "AFTER_DEADLINE",
-            Self::NoReference(_) => "ORDER_NOT_REFERENCED",
-            Self::SeveralReferences(_) => "SEVERAL_ORDERS_REFERENCED",
-            Self::InsufficientFill { .. } => "FILL_INSUFFICIENT",
-            Self::RouterNotListed { .. } => "FILL_ROUTER_NOT_LISTED",
-            Self::MissingCalls => "CALLS_MISSING",
-            Self::CallsUnsupported(_) => "CALLS_UNSUPPORTED",
-            Self::MissingRefund(_) => "REFUND_MISSING",
-            Self::RepeatedRefund => "REFUND_REPEATED",
-            Self::InvalidRefund(_) => "REFUND_INVALID",
-            Self::NoRefundRecipient(_) => "REFUND_RECIPIENT_MISSING",
-            Self::InsufficientRefund { .. } => "REFUND_INSUFFICIENT",
-            Self::NoActions => "NOTHING_TO_EXECUTE",
-            Self::NoDeposit => "DEPOSIT_MISSING",
-            Self::Uncovered => "FEES_NOT_COVERED",
-            Self::WrongChain(_) => "INPUT_CHAIN_MISMATCH",
-            Self::FundsOrder(_) => "TRANSACTION_FUNDS_ORDER",
-            Self::ShortClaim | Self::Unvouched => "SOLVER_SIGNATURE_REQUIRED",
-            Self::ClaimSignature => "SOLVER_SIGNATURE_INVALID",
-            Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
-            Self::NoDepository(_) => "DEPOSITORY_NOT_CONFIGURED",
-            Self::WithdrawalMismatch { .. } | Self::OtherWithdrawal => "WITHDRAWAL_MISMATCH",
-            Self::NotExecutedHere(_) => "WITHDRAWAL_NOT_IN_TRANSACTION",
-            Self::OwnerUnsupported => "OWNER_UNSUPPORTED",
-            Self::OwnerSignature => "OWNER_SIGNATURE_INVALID",
-            Self::UnboundNonce => "WITHDRAWAL_NONCE_UNBOUND",
-            Self::ZeroWithdrawal => "WITHDRAWAL_ZERO",
-            Self::InsufficientBalance => "BALANCE_INSUFFICIENT",
-            Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
-            Self::SignatureChain => "SIGNATURE_CHAIN_UNSUPPORTED",
-            Self::ClientSignature => "SIGNATURE_INVALID",
-            other => other.recovery_code(),
-        }
-    }
-
-    /// The codes of refused recoveries.
-    fn recovery_code(&self) -> &'static str {
-        match self {
-            Self::UnknownDeposit(_) => "DEPOSIT_NOT_FOUND",
-            Self::NoOrder => "DEPOSIT_WITHOUT_ORDER",
-            Self::NothingToRecover => "ORDER_BALANCE_INSUFFICIENT",
-            Self::NotMinted => "DEPOSIT_NOT_MINTED",
-            Self::OrderRequired => "ORDER_REQUIRED",
-            Self::OtherOrder => "ORDER_MISMATCH",
-            Self::NotGivenUp => "ORDER_NOT_GIVEN_UP",
-            Self::PaymentVisible => "PAYMENT_VISIBLE",
-            Self::OrderOpen(_) => "ORDER_OPEN",
-            _ => "REFUSED",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_from_callers_are_cut() {
-        let long = "é".repeat(1000);
-        let text = Refusal::ChainNotAvailable((&long).into()).to_string();
-        assert!(text.len() < 250, "{}", text.len());
-        assert_eq!(
-            Refusal::ChainNotAvailable("nochain".into()).to_string(),
-            "Chain nochain is not available"
-        );
-    }
-
-    #[test]
-    fn quoted_deposits_are_cut_later() {
-        let list = "x".repeat(QUOTED + 1);
-        assert_eq!(Shown::list(&list).to_string().len(), QUOTED + "…".len());
-        assert_eq!(Shown::list("short").to_string(), "short");
     }
 }

@@ -1,28 +1,47 @@
 //! The oracle's service: it reads a claim's transactions, judges the claim and signs it through the journal, while it
 //! asks peers. The number of inputs and peers does not add sequential waits: there are two.
 
+mod authorization;
 mod deposit;
+mod exchange;
+mod initiation;
+mod mapping;
 mod outcome;
+mod owner;
+mod payload;
 mod recover;
+mod request;
+mod standing;
+mod transfer;
+mod trigger;
 mod withdrawal;
 
 use std::{collections::HashMap, sync::Arc};
 
+use futures::future::try_join_all;
 use serde_json::Value;
 use vm::{
-    B256, Chain, EvmAddress, Family, LARGE_EVENTS, ReadError, TxRef,
+    B256, Chain, Family, LARGE_EVENTS, ReadError, TxRef, U256,
     protocol::{
         message::{Execution, TypedMessage},
         signature::Signature,
     },
 };
 
+pub use authorization::{AuthorizationAnswer, InclusionAnswer};
 pub use deposit::{DepositAnswer, DepositClaim};
+pub use exchange::{ExchangeAnswer, ExchangeClaim};
+pub use initiation::{InitiatedAnswer, InitiationAnswer, InitiationClaim, OwnedClaim};
+pub use mapping::MappingAnswer;
 pub use outcome::{FillClaim, InputClaim, OrderClaim, OutcomeAnswer, RefundClaim, RefundPayment};
+pub use owner::{Permit, Proof, ReturnClaim, Returned};
+pub use payload::PayloadAnswer;
 pub use recover::RecoverClaim;
+pub use request::RequestClaim;
+pub use transfer::TransferClaim;
+pub use trigger::TriggerAnswer;
 pub use withdrawal::{
-    AddressClaim, InitiatedAnswer, InitiationAnswer, InitiationClaim, WithdrawalAnswer,
-    WithdrawalClaim,
+    AddressClaim, EndedAnswer, OwnedWithdrawalClaim, WithdrawalAnswer, WithdrawalClaim,
 };
 
 use super::{
@@ -32,7 +51,7 @@ use super::{
     journal::{Journal, JournalError},
     peers::{
         Asked, Peers, Question,
-        answer::{Corroborated, Seal},
+        answer::{Corroborated, Spelled},
     },
     read::{Found, ReadPermits, Unread, Wanted},
     statement::Statement,
@@ -43,6 +62,8 @@ use crate::{chains::Closed, hub::Hub, store::requests::Requests};
 pub struct Reachable {
     /// `None` for a family that this build lacks.
     pub family: Option<&'static Family>,
+    /// The chain's number at the hub, as configured.
+    pub hub_chain_id: Option<U256>,
     /// The opened chain, or why the oracle attests nothing about it.
     pub chain: Result<Chain, Closed>,
 }
@@ -150,35 +171,39 @@ impl Attestor {
         statement: &Statement,
         asked: Option<Asked>,
     ) -> Result<Attested, Error> {
-        let settings = &self.hub.settings;
-        let seal = Seal {
-            domain: settings.domain.clone(),
-            chain: settings.chain.clone(),
-            contract: settings.oracle.clone(),
-        };
-        let own = self.journal.signer();
-        let theirs = async {
-            Ok(match asked {
-                Some(asked) => asked.collect(&execution, &seal, own).await,
-                None => Vec::new(),
-            })
-        };
-        let (signature, theirs) = tokio::try_join!(self.sign(statement), theirs)?;
-        let mut signatures = vec![self.ours(own, signature)];
-        signatures.extend(theirs);
+        let spelled = Spelled::execution(&execution, &self.hub.settings);
+        let [signatures] = self.signed([(spelled, statement)], asked).await?;
         Ok(Attested {
             execution,
             signatures,
         })
     }
 
-    fn ours(&self, own: EvmAddress, signature: Signature) -> Corroborated {
-        Corroborated {
-            chain: self.hub.settings.chain.clone(),
-            contract: self.hub.settings.oracle.clone(),
-            signer: format!("{own:#x}"),
-            signature,
-        }
+    /// Signs messages, each with its statement, while peers answer with all of them. For each message, its
+    /// signatures, ours first.
+    async fn signed<const N: usize>(
+        &self,
+        messages: [(Spelled, &Statement); N],
+        asked: Option<Asked>,
+    ) -> Result<[Vec<Corroborated>; N], Error> {
+        let statements = messages.each_ref().map(|(_, statement)| *statement);
+        let messages = messages.map(|(spelled, _)| spelled);
+        let own = self.journal.signer();
+        let ours = try_join_all(statements.map(|statement| self.sign(statement)));
+        let theirs = async {
+            Ok(match asked {
+                Some(asked) => asked.collect(&messages, own).await,
+                None => Vec::new(),
+            })
+        };
+        let (ours, theirs) = tokio::try_join!(ours, theirs)?;
+        let mut theirs = theirs.into_iter();
+        let mut ours = messages.iter().zip(ours);
+        Ok([(); N].map(|()| {
+            let own = ours.next().map(|(message, by)| message.by(own, by));
+            let theirs = theirs.next().unwrap_or_default();
+            own.into_iter().chain(theirs).collect()
+        }))
     }
 
     /// Signs through the journal. When the same was signed as of another block, and that block is gone, the journal

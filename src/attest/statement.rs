@@ -9,13 +9,25 @@
 //! | withdrawal | `withdrawal/<chain>/<id>/<verdict>` | | the other verdict | |
 //! | recover | `recover/<idempotency key>` | | | `deposit/<id>` |
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
+//! | generic mapping | `mapping/<account>/<id>` | | | |
+//! | trigger | `trigger/<hash>` | | | |
+//! | payload params | `payload/<payload id>` | | | `payload/<withdrawal address>` |
+//! | authorization | `authorization/<request hash>` | | | `initiation/<account>/<nonce>` |
+//! | inclusion | `inclusion/<request hash>/<digest>` | | | `inclusion/<request hash>/<index>` each, for its hash |
+//! | exchange of a deposit | `withdraw-and-<fill or refund>/<onchain id>/<nonce>` | | | nothing; `deposit/<id>` must be free |
+//! | transfer | `transfer/<idempotency key>` | | | `transfer/<account>/<nonce>` |
+//! | one that a returned deposit allows | | | the outcome of its order | `return/<id>` |
 //!
 //! A fill and a refund that move the same are one statement, whichever was claimed first. Where fees make them
 //! differ, the digest under the shared key excludes the second.
 //!
-//! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the transaction's canonical
-//! bytes, so that spellings do not matter; `<ids>` is the sha256 of the sorted onchain ids. The store contains these
+//! Everything consumed serves the statement's own key, but an index, which serves its hash: statements that name it may
+//! name others besides. `<tx>` is `0x` and the hex of the transaction's canonical
+//! bytes, so that spellings do not matter; `<ids>` is the sha256 of the sorted onchain ids; a transfer's `<nonce>` is
+//! the sha256 of its text in lower case. The store contains these
 //! texts: after a change of a text the journal no longer finds what was signed.
+
+mod message;
 
 use std::{collections::HashSet, fmt};
 
@@ -44,6 +56,8 @@ pub struct Statement {
     /// Keys of statements that exclude this one.
     pub excludes: Vec<String>,
     pub consumes: Vec<Consumption>,
+    /// What must serve no statement when this one is signed first, and may serve another one later.
+    pub free: Vec<String>,
     /// Whether the consumed payments are the solver's own.
     pub own: bool,
     pub facts: Vec<Fact>,
@@ -111,8 +125,7 @@ impl Statement {
         let mut ids = deposits.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        let subject = B256::from_slice(&Sha256::digest(ids.concat()));
-        let statement = Self::new(format!("outcome/{order}/{subject}"), digest);
+        let statement = Self::new(outcome_key(order, &ids), digest);
         ids.iter().fold(statement, |statement, id| {
             statement.consuming(format!("deposit/{id}"))
         })
@@ -138,7 +151,36 @@ impl Statement {
     ) -> Self {
         let mut statement = Self::new(format!("initiation/{idempotency}"), digest);
         statement.chains.push(hub.clone());
-        statement.consuming(format!("initiation/{account:#x}/{nonce}"))
+        statement.asked_by(account, nonce)
+    }
+
+    /// Adds that the owner of `account` asked for this withdrawal under `nonce`. One signature of an owner is good at
+    /// several routes; it serves one statement.
+    #[must_use]
+    pub fn asked_by(self, account: EvmAddress, nonce: B256) -> Self {
+        self.consuming(format!("initiation/{account:#x}/{nonce}"))
+    }
+
+    /// The transfer between hub accounts with this idempotency key, as of the state of `hub`. Each pair of account and
+    /// nonce serves one transfer.
+    pub fn transfer(
+        hub: &ChainId,
+        (account, nonce): (EvmAddress, &str),
+        idempotency: B256,
+        digest: B256,
+    ) -> Self {
+        let mut statement = Self::new(format!("transfer/{idempotency}"), digest);
+        statement.chains.push(hub.clone());
+        let nonce = B256::from_slice(&Sha256::digest(nonce.to_lowercase()));
+        statement.consuming(format!("transfer/{account:#x}/{nonce}"))
+    }
+
+    /// Adds that the only input of `order`, a deposit that returned to its depositor, allows the statement. A deposit
+    /// allows one, and none where the order ended otherwise.
+    #[must_use]
+    pub fn returning(mut self, order: B256, deposit: B256) -> Self {
+        self.excludes.push(outcome_key(order, &[deposit]));
+        self.consuming(format!("return/{deposit}"))
     }
 
     /// The statement that a deposit returns to its depositor, so it serves no outcome of its order.
@@ -229,6 +271,7 @@ impl Statement {
             slot,
             excludes,
             consumes,
+            free: Vec::new(),
             own: false,
             facts: Vec::new(),
             chains: Vec::new(),
@@ -291,6 +334,12 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// `ids` are sorted.
+fn outcome_key(order: B256, ids: &[B256]) -> String {
+    let subject = B256::from_slice(&Sha256::digest(ids.concat()));
+    format!("outcome/{order}/{subject}")
+}
+
 /// A transaction's id as it stands in keys.
 pub fn canonical(tx: &TxRef) -> String {
     encode_prefixed(&tx.bytes)
@@ -298,6 +347,8 @@ pub fn canonical(tx: &TxRef) -> String {
 
 #[cfg(test)]
 mod tests {
+    use vm::U256;
+
     use super::*;
 
     fn b(byte: u8) -> B256 {
@@ -359,6 +410,53 @@ mod tests {
         let once = (EvmAddress::repeat_byte(7), b(2));
         let initiation = Statement::initiation(&base(), once, b(1), b(3));
         assert_eq!(initiation.key, format!("initiation/{ID}"));
+
+        let mapping = Statement::mapping(EvmAddress::repeat_byte(7), b(1), b(3));
+        let account = "0x0707070707070707070707070707070707070707";
+        assert_eq!(mapping.key, format!("mapping/{account}/{ID}"));
+
+        let trigger = Statement::trigger(&base(), b(1), b(3));
+        assert_eq!(trigger.key, format!("trigger/{ID}"));
+        assert_eq!(trigger.chains, [base()]);
+
+        let address = EvmAddress::repeat_byte(7);
+        let payload = Statement::payload(&base(), address, b(1), b(3));
+        assert_eq!(payload.key, format!("payload/{ID}"));
+        assert_eq!(payload.consumes[0].what, format!("payload/{account}"));
+        let authorization = Statement::authorization(&base(), once, b(1), b(3));
+        assert_eq!(authorization.key, format!("authorization/{ID}"));
+        let initiation = Statement::initiation(&base(), once, b(9), b(3));
+        let (one, other) = (&authorization.consumes[0], &initiation.consumes[0]);
+        assert_eq!(one.what, other.what);
+        assert_ne!(one.by, other.by);
+        let hashes = [(U256::from(2), b(9))];
+        let inclusion = Statement::inclusion(&base(), b(1), &hashes, b(1));
+        assert_eq!(inclusion.key, format!("inclusion/{ID}/{ID}"));
+        let index = Consumption {
+            what: format!("inclusion/{ID}/2"),
+            by: format!("hash/{ORDER}"),
+        };
+        assert_eq!(inclusion.consumes, [index]);
+
+        let exchange = Statement::exchange(&base(), (Outcome::Fill, b(1), b(9)), b(3));
+        assert_eq!(exchange.key, format!("withdraw-and-fill/{ID}/{ORDER}"));
+        assert_eq!(exchange.free, [format!("deposit/{ID}")]);
+        assert!(exchange.consumes.is_empty());
+
+        let transfer = |nonce| Statement::transfer(&base(), (once.0, nonce), b(1), b(3));
+        assert_eq!(transfer("").key, format!("transfer/{ID}"));
+        // sha256 of nothing.
+        let hash = "0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let what = format!("transfer/{:#x}/{hash}", once.0);
+        assert_eq!(transfer("").consumes[0].what, what);
+        assert_eq!(transfer("aBc"), transfer("AbC"));
+        assert_ne!(transfer("abc"), transfer("abd"));
+
+        let returning = initiation.returning(b(9), b(1));
+        let outcome = Statement::outcome(b(9), &[b(1)], b(3));
+        assert_eq!(returning.excludes, [outcome.key]);
+        let what = &returning.consumes.last().unwrap().what;
+        assert_eq!(*what, format!("return/{ID}"));
     }
 
     #[test]

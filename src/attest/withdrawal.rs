@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use vm::{
     Address, Amount, B256, Bytes, ChainId, ChainSpec, CodecError, EvmAddress, Family, Receipt,
-    TxRef, U256,
+    TxRef, U256, WithdrawalInfo,
     protocol::{
         hub::{WithdrawalAccount, alias, token_id},
-        request::PayloadRequest,
+        request::{PayloadParams, PayloadRequest},
         signature::{eip191, recover_wallet, signature_hex},
         text,
     },
@@ -23,10 +23,12 @@ use super::{
 /// The owner and purpose of a withdrawal address, as the caller wrote them.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressRequest<'a> {
-    /// The path of these fields in the body, for refusals.
-    pub path: &'static str,
+    /// The path of these fields in the body, and the name of the nonce there, for refusals.
+    pub path: (&'static str, &'static str),
     /// The hub's name.
     pub settlement: &'a str,
+    /// The chain's primary depository where none is named.
+    pub depository: Option<&'a str>,
     pub currency: &'a str,
     pub withdrawer: &'a str,
     pub withdrawer_chain: &'a str,
@@ -53,15 +55,15 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Parses a request for a withdrawal from the primary depository of `spec`.
+    /// Parses a request for a withdrawal from a depository of `spec`.
     pub fn new(
         spec: &ChainSpec,
         request: &AddressRequest<'_>,
         families: Families<'_>,
     ) -> Result<Self, Refusal> {
-        let wrong =
-            |field: &str, why: CodecError| malformed(&format!("{}{field}", request.path), why);
-        let depository = depository(spec)?.clone();
+        let (path, nonce_field) = request.path;
+        let wrong = |field: &str, why: CodecError| malformed(&format!("{path}{field}"), why);
+        let depository = depository_of(spec, request.depository)?.clone();
         let chain = request.withdrawer_chain;
         let family = families(chain).ok_or_else(|| Refusal::ChainNotAvailable(chain.into()))?;
         let own = |text| spec.family.address(text);
@@ -70,7 +72,7 @@ impl Owned {
         let withdrawer = family
             .address(request.withdrawer)
             .map_err(|e| wrong("withdrawer", e))?;
-        let nonce = text::number(request.nonce).map_err(|e| wrong("withdrawalNonce", e))?;
+        let nonce = text::number(request.nonce).map_err(|e| wrong(nonce_field, e))?;
         let owner = alias(&ChainId::new(chain), &withdrawer);
         let account = WithdrawalAccount {
             chain: &spec.id,
@@ -161,30 +163,72 @@ pub struct Withdrawal {
 /// Parses an encoded withdrawal. Refuses one that is not of `owned`, and one whose execution would not prove its
 /// payment.
 pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdrawal, Refusal> {
-    let unreadable = |why: CodecError| malformed("body/withdrawal", why);
-    let codec = spec
-        .family
-        .withdrawals
-        .ok_or_else(|| Refusal::WithdrawalsUnsupported(spec.id.as_str().into()))?;
-    let info = codec.describe(&codec.decode(encoded).map_err(unreadable)?);
-    let same = |text: Result<String, CodecError>, wanted: &Address, field| {
-        let found = text.and_then(|text| spec.family.address(&text));
-        if found.map_err(unreadable)? == *wanted {
+    let path = "body/withdrawal";
+    let info = described(spec, encoded, path)?;
+    let same = |text: &Result<String, CodecError>, wanted: &Address, field| {
+        let found = text.clone().and_then(|text| spec.family.address(&text));
+        if found.map_err(|why| malformed(path, why))? == *wanted {
             return Ok(());
         }
         Err(Refusal::WithdrawalMismatch { field })
     };
+    info.sole.clone().map_err(|why| malformed(path, why))?;
+    same(&info.currency, &owned.currency, "currency")?;
+    same(&info.recipient, &owned.recipient, "recipient")?;
+    parsed(spec, encoded, info, (owned, path))
+}
+
+/// Parses the withdrawal that the allocator recorded for the request of `owned`. Refuses one whose execution would not
+/// prove its payment, or that pays out of another depository. What it pays, and to whom, is the allocator's to say.
+pub fn recorded(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdrawal, Refusal> {
+    let info = described(spec, encoded, RECORDED)?;
+    parsed(spec, encoded, info, (owned, RECORDED))
+}
+
+/// The encoding by which the status of a recorded withdrawal is read, and the id by which a transaction of the
+/// depository names it, if one does. Without the allocator's signatures.
+pub fn unsigned(spec: &ChainSpec, payload: &Bytes) -> Result<(Bytes, Option<B256>), Refusal> {
+    if let Some(codec) = spec.family.payloads {
+        let encoded = codec.unsigned(payload);
+        let encoded = encoded.map_err(|why| malformed(RECORDED, why))?;
+        return Ok((encoded.into(), None));
+    }
+    let info = described(spec, payload, RECORDED)?;
+    Ok((payload.clone(), Some(id(info.id, RECORDED)?)))
+}
+
+/// Where a withdrawal is that the allocator recorded, for refusals.
+const RECORDED: &str = "the allocator's withdrawal";
+
+fn described(spec: &ChainSpec, encoded: &Bytes, path: &str) -> Result<WithdrawalInfo, Refusal> {
+    let codec = spec
+        .family
+        .withdrawals
+        .ok_or_else(|| Refusal::WithdrawalsUnsupported(spec.id.as_str().into()))?;
+    let withdrawal = codec.decode(encoded);
+    Ok(codec.describe(&withdrawal.map_err(|why| malformed(path, why))?))
+}
+
+fn id(text: Result<String, CodecError>, path: &str) -> Result<B256, Refusal> {
+    let id = text.map_err(|why| malformed(path, why))?;
+    let id = id.to_lowercase().parse();
+    id.map_err(|_| malformed(path, "its id is not 32 bytes"))
+}
+
+fn parsed(
+    spec: &ChainSpec,
+    encoded: &Bytes,
+    info: WithdrawalInfo,
+    (owned, path): (&Owned, &str),
+) -> Result<Withdrawal, Refusal> {
+    let unreadable = |why: CodecError| malformed(path, why);
     info.sole.map_err(unreadable)?;
-    same(info.currency, &owned.currency, "currency")?;
-    same(info.recipient, &owned.recipient, "recipient")?;
     let amount = info.amount.and_then(|text| text::number(&text));
     let amount = amount.map_err(unreadable)?;
     if amount.is_zero() {
         return Err(Refusal::ZeroWithdrawal);
     }
-    let id = info.id.map_err(unreadable)?;
-    let id = id.to_lowercase().parse();
-    let id = id.map_err(|_| malformed("body/withdrawal", "its id is not 32 bytes"))?;
+    let id = id(info.id, path)?;
     let Some(spending) = info.spending else {
         return Ok(Withdrawal {
             id,
@@ -193,7 +237,11 @@ pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdraw
             named: Some(id),
         });
     };
-    same(Ok(spending.payer), &owned.depository, "depository")?;
+    let payer = spec.family.address(&spending.payer).map_err(unreadable)?;
+    if payer != owned.depository {
+        let field = "depository";
+        return Err(Refusal::WithdrawalMismatch { field });
+    }
     Ok(Withdrawal {
         id,
         amount,
@@ -210,10 +258,38 @@ pub fn payload_id(
     amount: Amount,
     additional: Option<&Map<String, Value>>,
 ) -> Result<B256, Refusal> {
-    let codec = spec
-        .family
-        .withdrawals
-        .ok_or_else(|| Refusal::WithdrawalsUnsupported(spec.id.as_str().into()))?;
+    let params = payload_params(spec, owned, amount, additional);
+    let message = params.and_then(|params| params.message());
+    let message = message.map_err(|why| malformed("body/withdrawalAddressRequest", why))?;
+    Ok(message.payload_id())
+}
+
+/// Refuses a depository from which an owner could have more spent than he is paid: where signatures do not cover the
+/// values of what they spend, a payload that names smaller ones leaves the rest to miners.
+pub fn check_values(spec: &ChainSpec, depository: &Address) -> Result<(), Refusal> {
+    match spec.family.covers_values {
+        Some(covers) if !covers(depository) => {
+            let what = format!("{} from depository {}", spec.id, depository.text());
+            Err(Refusal::WithdrawalsUnsupported(what.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The payload parameters of that withdrawal, in the spelling that the allocator hashes.
+pub fn payload_params(
+    spec: &ChainSpec,
+    owned: &Owned,
+    amount: Amount,
+    additional: Option<&Map<String, Value>>,
+) -> Result<PayloadParams, CodecError> {
+    let unsupported = || {
+        CodecError(format!(
+            "Withdrawals on chain {} are not supported",
+            spec.id
+        ))
+    };
+    let codec = spec.family.withdrawals.ok_or_else(unsupported)?;
     let request = PayloadRequest {
         chain_id: spec.hub_chain_id.to_string(),
         depository: owned.depository.text().to_owned(),
@@ -224,10 +300,7 @@ pub fn payload_id(
         nonce: owned.nonce.to_string(),
         additional_data: additional.cloned(),
     };
-    let params = codec.normalize_payload(&request);
-    let message = params.and_then(|params| params.message());
-    let message = message.map_err(|why| malformed("body/withdrawalAddressRequest", why))?;
-    Ok(message.payload_id())
+    codec.normalize_payload(&request)
 }
 
 /// Refuses a withdrawal that differs from the allocator's `recorded` one: a caller could claim that an invented one
@@ -251,6 +324,26 @@ pub fn check_shown(
     shown
         .then_some(())
         .ok_or_else(|| Refusal::NotExecutedHere(transaction.text.as_ref().into()))
+}
+
+/// The named depository of a chain in the chains file's spelling, else the primary one. Refuses one whose withdrawals
+/// are not read.
+pub fn depository_of<'a>(spec: &'a ChainSpec, text: Option<&str>) -> Result<&'a Address, Refusal> {
+    let Some(text) = text else {
+        return depository(spec);
+    };
+    let unknown = || Refusal::OtherDepository {
+        depository: text.into(),
+        chain: spec.id.as_str().into(),
+    };
+    let named = spec.family.account(text).map_err(|_| unknown())?;
+    let mut known = spec.depositories();
+    let known = known.find(|known| **known == named).ok_or_else(unknown)?;
+    if spec.family.sole_depository && spec.depository.as_ref() != Some(known) {
+        let what = format!("{} from depository {}", spec.id, known.text());
+        return Err(Refusal::WithdrawalsUnsupported(what.into()));
+    }
+    Ok(known)
 }
 
 /// The primary depository of a chain.
@@ -296,10 +389,7 @@ mod tests {
             }
         }
 
-        fn normalize_payload(
-            &self,
-            request: &PayloadRequest,
-        ) -> Result<vm::protocol::request::PayloadParams, CodecError> {
+        fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
             let told = request.additional_data.clone();
             Err(CodecError(format!("told {told:?}")))
         }
@@ -325,8 +415,9 @@ mod tests {
 
     fn owned(spec: &ChainSpec) -> Owned {
         let request = AddressRequest {
-            path: "",
+            path: ("", ""),
             settlement: "relay",
+            depository: None,
             currency: fixtures::NATIVE,
             withdrawer: fixtures::DEPOSITOR,
             withdrawer_chain: "ethereum",
@@ -394,8 +485,9 @@ mod tests {
         spec.hub_chain_id = U256::from(31337);
         let owner = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
         let request = AddressRequest {
-            path: "",
+            path: ("", ""),
             settlement: "relay",
+            depository: None,
             currency: fixtures::NATIVE,
             withdrawer: owner,
             withdrawer_chain: "ethereum",

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use vm::{Chain, Family, FillRouters, quorum::Quorum, trade::TradingProvider};
+use vm::{Chain, Family, FillRouters, U256, quorum::Quorum, trade::TradingProvider};
 
 /// One configured chain.
 pub struct Loaded {
     pub id: String,
     /// The family's name as written, also for families that this build does not have.
     pub vm_type: String,
+    /// The chain's number at the hub; `None` where the entry has none that can be read.
+    pub hub_chain_id: Option<U256>,
     /// The primary depository as written.
     pub depository: Option<String>,
     /// Whether this oracle attests what happens there: `CHAINS` names it, or, without `CHAINS`, the

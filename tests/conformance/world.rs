@@ -518,6 +518,7 @@ fn recorded(allocator: &Allocator) -> Chain {
 fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor {
     let reachable = |side: &Side| Reachable {
         family: Some(side.spec.family),
+        hub_chain_id: Some(side.spec.hub_chain_id),
         chain: Ok(Chain {
             spec: side.spec.clone(),
             reader: side.quorum.clone(),
@@ -526,6 +527,7 @@ fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor
     };
     let solver = Reachable {
         family: vm::family("ethereum-vm"),
+        hub_chain_id: None,
         chain: Err("nobody reads it".into()),
     };
     let hub = json!({

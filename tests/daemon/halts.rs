@@ -90,7 +90,12 @@ impl Life {
         });
         let reachable = |name: &str, script| {
             let (family, chain) = (Some(vm::SETTLEMENT), Ok(chain(name, script)));
-            (name.to_owned(), Reachable { family, chain })
+            let reachable = Reachable {
+                family,
+                hub_chain_id: None,
+                chain,
+            };
+            (name.to_owned(), reachable)
         };
         let oracle = Attestor {
             bound_nonces: false,

@@ -148,6 +148,116 @@ const SOLANA: &[Deviation] = &[
     ),
 ];
 
+/// The same of messages that are no executions.
+const MESSAGES: &[Deviation] = &[
+    (
+        "withdraw-requests empty",
+        400,
+        "INVALID_REQUEST",
+        "our words",
+    ),
+    (
+        "withdraw-requests negative",
+        400,
+        "INVALID_FIELD",
+        "our words",
+    ),
+    (
+        "withdraw-request-authorization bad nonce",
+        400,
+        "INVALID_REQUEST",
+        "our words",
+    ),
+    (
+        "withdraw-and-fill bad nonce",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+    (
+        "withdraw-and-refund bad nonce",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+];
+
+/// The same of what owners ask for, and of how withdrawals ended.
+const WITHDRAWALS: &[Deviation] = &[
+    (
+        "withdrawal initiation negative",
+        400,
+        "INVALID_REQUEST",
+        "our words",
+    ),
+    (
+        "withdrawal initiation decimal",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+    (
+        "transfer bad recipient",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+    (
+        "withdrawal v3 bad nonce",
+        400,
+        "INVALID_REQUEST",
+        "bad input is no fault of ours",
+    ),
+];
+
+/// The same of the Bitcoin node and its index.
+const BITCOIN_WITHDRAWALS: &[Deviation] = &[
+    (
+        "withdrawal v3 bitcoin not ours",
+        400,
+        "INVALID_REQUEST",
+        "our words",
+    ),
+    (
+        "withdrawal v3 bitcoin no op_return",
+        200,
+        "",
+        "a transaction is known by its id, whatever it says",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_withdrawals_get_their_recorded_answers() {
+    replay("recorded/withdrawals.json", WITHDRAWALS, Journal::OfEachEnd).await;
+}
+
+/// One nonce of an owner moves one amount.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_journal_initiates_a_withdrawal_once_and_changes_nothing_else() {
+    let again: Deviation = (
+        "recover mode initiation",
+        409,
+        "CONFLICTING_STATEMENT",
+        "another amount was set apart under the nonce",
+    );
+    let deviations = [WITHDRAWALS, &[again]].concat();
+    replay("recorded/withdrawals.json", &deviations, Journal::Same).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_solana_withdrawals_get_their_recorded_answers() {
+    replay("recorded/withdrawals-solana.json", &[], Journal::Same).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_bitcoin_withdrawals_get_their_recorded_answers_beside_an_index() {
+    let index = world::world().await;
+    let url = format!("http://{}/esplora", index.address);
+    let more = [("BITCOIN_ESPLORA_COMPATIBLE_API_URL", url.as_str())];
+    let world = "recorded/withdrawals-bitcoin.json";
+    replay_with(world, BITCOIN_WITHDRAWALS, Journal::Same, &more).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_evm_requests_get_their_recorded_answers() {
     replay("recorded/evm.json", DEVIATIONS, Journal::OfEachEnd).await;
@@ -167,6 +277,25 @@ async fn recorded_bitcoin_requests_get_their_recorded_answers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_solana_requests_get_their_recorded_answers() {
     replay("recorded/solana.json", SOLANA, Journal::Same).await;
+}
+
+/// Messages that are no executions.
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_messages_get_their_recorded_answers() {
+    replay("recorded/messages.json", MESSAGES, Journal::OfEachEnd).await;
+}
+
+/// One nonce of a spender serves one withdrawal.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_journal_authorizes_a_nonce_once_and_changes_nothing_else() {
+    let again: Deviation = (
+        "withdraw-request-authorization recover",
+        409,
+        "CONFLICTING_STATEMENT",
+        "another withdrawal was authorized under the nonce",
+    );
+    let deviations = [MESSAGES, &[again]].concat();
+    replay("recorded/messages.json", &deviations, Journal::Same).await;
 }
 
 /// The same where the index is asked, too, and both must agree.
@@ -227,6 +356,7 @@ async fn replay_with(
     let (world, peers) = (world::world().await, Peers::start().await);
     let setup = daemon()
         .recorded(&world)
+        .with("AURORA_RPC_URL", format!("http://{}/aurora", world.address))
         .with("API_KEYS", "apikey1:int1;clientkey:client")
         .with("FORCE_API_KEYS", "int1;client")
         .with("PEERS", format!("{}|peerkey", peers.url("ok")));
@@ -237,7 +367,13 @@ async fn replay_with(
     let mut daemon = setup.start().await;
     for case in fixture(transcript).as_array().unwrap() {
         let path = case["path"].as_str().unwrap();
-        let ends = path.contains("/solver") || path.contains("/recover");
+        let ends = [
+            "/solver",
+            "/recover",
+            "/withdrawal-initiation",
+            "/withdraw-request-authorization",
+        ];
+        let ends = ends.iter().any(|part| path.contains(part));
         if journal == Journal::OfEachEnd && case["response"]["status"] == 200 && ends {
             daemon.stop().await;
             daemon = setup.start().await;

@@ -119,6 +119,7 @@ impl World {
         let evm = [alpha, beta].map(|opened| Loaded {
             id: opened.chain.spec.id.to_string(),
             vm_type: vm::SETTLEMENT.name.into(),
+            hub_chain_id: None,
             depository: Some(market::DEPOSITORY.to_string()),
             chain: Ok(opened),
             served: true,

@@ -222,6 +222,7 @@ fn chains(sides: [&dyn Side; 3], opened: [Opened; 3]) -> Chains {
         Loaded {
             id: side.about().name.into(),
             vm_type: side.about().family.name.into(),
+            hub_chain_id: None,
             depository: depository.map(|address| address.text().to_owned()),
             chain: Ok(opened),
             served: true,

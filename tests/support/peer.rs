@@ -83,6 +83,7 @@ async fn answer(
     let mut answer = known["answer"].clone();
     let mut status = StatusCode::OK;
     match mood.as_str() {
+        "ok" => {}
         "err500" => status = StatusCode::INTERNAL_SERVER_ERROR,
         "garbage" => return Some(http::json(status, b"not json".to_vec())),
         "truncated" => return Some(http::json(status, b"{\"execution\":{\"sig".to_vec())),
@@ -134,7 +135,6 @@ fn spoil(mood: &str, answer: &mut Value) {
         "noexecution" => drop(answer.as_object_mut().unwrap().remove("execution")),
         "empty" => *answer = json!({}),
         "array" => *answer = json!([1, 2]),
-        "ok" => {}
         other => panic!("no mood {other}"),
     }
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use intentd::attest::{
-    deposit::Message, execution, finality, order::Terms, peers::answer::same_domain,
-};
+use intentd::attest::{deposit::Message, execution, finality, order::Terms, peers::answer::Seal};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use vm::{Address, Amount, ChainId, Deposit, Family, Finality, protocol::hub::alias};
@@ -128,10 +126,15 @@ fn shown(tier: &Option<finality::Tier>) -> Value {
 
 fn filter_signatures(case: &Case) -> Answer {
     let signatures = case.input["signatures"].as_array();
+    let domain = |of: &Value| Seal::of(["oracleChainId", "oracleContract"], of);
+    let own = domain(&case.input["reference"]);
     let kept = signatures
         .into_iter()
         .flatten()
-        .filter(|signature| same_domain(signature, &case.input["reference"]))
+        .filter(|signature| {
+            let named = domain(signature).zip(own.as_ref());
+            named.is_some_and(|(named, own)| named.is(own))
+        })
         .cloned();
     Ok(kept.collect())
 }

@@ -48,7 +48,7 @@ fn nonce_mapping(case: &Case) -> Answer {
         wallet: text(input, "wallet")?,
         nonce: text(input, "nonce")?,
         id: text(input, "id")?,
-        depositor: text(input, "depositor")?,
+        depositor: Some(text(input, "depositor")?),
         signature_chain_id: text(input, "signatureChainId")?,
         signature: text(input, "signature")?,
     };

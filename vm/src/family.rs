@@ -42,7 +42,16 @@ pub struct Family {
     pub unknown_is_empty: bool,
     /// Whether blocks' headers bear out which logs are in them, so that a lone provider leaves none out unseen.
     pub blooms: bool,
+    /// Whether of a chain's depositories only the primary one's withdrawals are read.
+    pub sole_depository: bool,
+    /// Whether oracles authorize its withdraw requests for the hub's own allocator.
+    pub authorizable: bool,
+    /// Whether the signatures of this depository cover the values of the outputs that they spend. Where they do not, a
+    /// request that names too small ones has the rest paid as fees. `None` where depositories spend no outputs.
+    pub covers_values: Option<fn(&Address) -> bool>,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
+    /// `None`: allocators record the encoded withdrawal.
+    pub payloads: Option<&'static dyn PayloadCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
     pub orders: Option<&'static dyn OrderCodec>,
     pub finality: FinalityDefaults,
@@ -236,6 +245,16 @@ pub trait WithdrawalCodec: Send + Sync {
     fn request_data(&self, request: &WithdrawCall) -> Result<Vec<u8>, CodecError>;
 }
 
+/// What an allocator records of a withdrawal, where that is not the withdrawal (guide: protocol 8.4).
+pub trait PayloadCodec: Send + Sync {
+    /// How many signatures the allocator gives for it.
+    fn signatures(&self, payload: &[u8]) -> Result<usize, CodecError>;
+    /// The withdrawal without signatures: what became of it is read by this, too.
+    fn unsigned(&self, payload: &[u8]) -> Result<Vec<u8>, CodecError>;
+    /// The withdrawal with signatures as the allocator's signature service gives them, in order.
+    fn signed(&self, payload: &[u8], signatures: &[Bytes]) -> Result<Vec<u8>, CodecError>;
+}
+
 /// What an encoded withdrawal says; each part fails on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithdrawalInfo {
@@ -290,6 +309,10 @@ pub struct OwnerClaim<'a> {
 pub trait OwnerVerifier: Send + Sync {
     /// `Err` holds the oracle's own text for the caller.
     fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), crate::types::Refusal>;
+    /// Whether a signature is judged by what the owner's chain has, which the claim's context brings.
+    fn needs_chain(&self) -> bool {
+        false
+    }
 }
 
 /// A chain as configured: what decides how it is read and judged.

@@ -9,7 +9,7 @@ use vm::protocol::hub::token_id;
 
 use super::State;
 use crate::{
-    attest::{deposit::Message, service::Attested},
+    attest::{deposit::Message, peers::answer::Corroborated, service::Attested},
     http::{ApiError, Response},
 };
 
@@ -38,6 +38,25 @@ pub struct ExecutionSignature {
     pub signature: String,
 }
 
+/// One oracle's signature over a message whose domain the answer names.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = OracleSignature)]
+pub struct Signature {
+    pub oracle_signer: String,
+    /// 65 bytes, `r ++ s ++ v`.
+    pub signature: String,
+}
+
+impl Signature {
+    pub fn of(by: &Corroborated) -> Self {
+        Self {
+            oracle_signer: by.signer.clone(),
+            signature: by.signature.to_string(),
+        }
+    }
+}
+
 /// What an action's token is on its own chain.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -60,11 +79,14 @@ pub struct Origin {
 
 impl Execution {
     pub fn of(attested: &Attested) -> Self {
-        let signature = |by: &crate::attest::peers::answer::Corroborated| ExecutionSignature {
-            oracle_chain_id: by.chain.clone(),
-            oracle_contract: by.contract.clone(),
-            oracle_signer: by.signer.clone(),
-            signature: by.signature.to_string(),
+        let signature = |by: &Corroborated| {
+            let [oracle_chain_id, oracle_contract] = by.domain.clone().unwrap_or_default();
+            ExecutionSignature {
+                oracle_chain_id,
+                oracle_contract,
+                oracle_signer: by.signer.clone(),
+                signature: by.signature.to_string(),
+            }
         };
         let execution = &attested.execution;
         Self {
@@ -104,16 +126,23 @@ pub fn respond<T: Serialize>(
     body: &T,
     execution: Option<&Execution>,
 ) -> Result<Response, ApiError> {
-    let response = Response::json(body)?;
-    let Some(execution) = execution else {
-        return Ok(response);
-    };
-    let signers: HashSet<String> = execution
-        .signatures
-        .iter()
-        .map(|signature| signature.oracle_signer.to_ascii_lowercase())
-        .collect();
+    match execution {
+        Some(execution) => {
+            let signers = execution.signatures.iter();
+            respond_signed(state, body, signers.map(|by| &by.oracle_signer))
+        }
+        None => Response::json(body),
+    }
+}
+
+/// 200, with how many distinct ones of `signers` stand in the answer.
+pub fn respond_signed<'a, T: Serialize>(
+    state: &State,
+    body: &T,
+    signers: impl Iterator<Item = &'a String>,
+) -> Result<Response, ApiError> {
+    let signers: HashSet<String> = signers.map(|by| by.to_ascii_lowercase()).collect();
     let count = format!("{}/{}", signers.len(), state.oracle.peers.threshold());
     let count = HeaderValue::from_str(&count).map_err(ApiError::internal)?;
-    Ok(response.with("x-oracle-signers", count))
+    Ok(Response::json(body)?.with("x-oracle-signers", count))
 }

@@ -129,13 +129,23 @@ pub const WITHDRAWALS: &[Code] = &[
     ),
     never(
         "DEPOSITORY_NOT_CONFIGURED",
-        "The oracle knows no depository of this chain.",
-        "Ask another oracle, or the operator to configure it.",
+        "The oracle knows no depository of this chain, or not the named one.",
+        "Leave it out, name one that the operator configured, or ask another oracle.",
     ),
     never(
         "WITHDRAWAL_MISMATCH",
         "The request and the withdrawal differ.",
         "Send the request that the withdrawal was made for. The message names the field.",
+    ),
+    later(
+        "WITHDRAW_REQUEST_NOT_AVAILABLE",
+        "The hub's allocator has recorded nothing for the withdraw request.",
+        "Ask again when it has been submitted. Check that every field is as it was submitted.",
+    ),
+    never(
+        "ORDER_ACCOUNT_MISSING",
+        "The executor names no order for the expired withdraw request.",
+        "Only a request that the executor made for an order is given back to one.",
     ),
     never(
         "WITHDRAWAL_NOT_IN_TRANSACTION",
@@ -144,33 +154,88 @@ pub const WITHDRAWALS: &[Code] = &[
     ),
     never(
         "OWNER_UNSUPPORTED",
-        "Only signatures of ethereum-vm accounts are supported.",
-        "Withdraw for an account of that family.",
+        "Signatures of the owner's family are not verified here.",
+        "Ask for an account of another family. Version 1 of the initiation takes ethereum-vm only.",
     ),
     never(
         "OWNER_SIGNATURE_INVALID",
-        "The owner's signature does not fit the withdrawal.",
-        "Sign the withdrawal as it is sent, with the owner's key.",
+        "The owner's signature does not fit what is asked for.",
+        "Sign the request as it is sent, with the owner's key.",
+    ),
+    never(
+        "OWNER_SIGNATURE_MISSING",
+        "The request has neither the owner's signature nor a deposit that goes back.",
+        "Send ownerSignature, or recoverMode with the deposit and its order.",
+    ),
+    never(
+        "RECOVERY_INCOMPLETE",
+        "recoverMode needs the deposit and its order.",
+        "Send depositChainId, depositTransactionId, depositOnchainId, order and orderSignature.",
+    ),
+    never(
+        "ORDER_HAS_SEVERAL_INPUTS",
+        "recoverMode is for orders with one input.",
+        "Have the owner sign the request instead.",
+    ),
+    never(
+        "RECOVERY_MISMATCH",
+        "What is asked for is not the return of the deposit. The message says in what it differs.",
+        "Ask for the deposit's amount, to the recipient of the order's refund, for its depositor.",
+    ),
+    later(
+        "DEPOSIT_NOT_RECOVERED",
+        "The hub has not moved the deposit back to its depositor's account yet.",
+        "Have the deposit's recovery attested and executed first, then ask again.",
     ),
     never(
         "WITHDRAWAL_NONCE_UNBOUND",
         "The nonce does not commit to the withdrawal.",
-        "Make the nonce of the withdrawal's own fields.",
+        "Make the nonce of the withdrawal's own fields; in recoverMode it is the recovery's idempotency key.",
     ),
     never(
         "WITHDRAWAL_ZERO",
         "The withdrawn amount is zero.",
         "Withdraw more than nothing.",
     ),
+    never(
+        "TRANSFER_ZERO",
+        "The transferred amount is zero.",
+        "Transfer more than nothing.",
+    ),
     later(
         "BALANCE_INSUFFICIENT",
-        "The owner's balance is smaller than the withdrawal.",
-        "Ask again when the balance has grown, or withdraw less.",
+        "The owner's balance is smaller than the amount.",
+        "Ask again when the balance has grown, or ask for less.",
     ),
     later(
         "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
         "The withdrawal address does not hold the amount yet.",
         "Ask again when the initiation has been executed.",
+    ),
+    never(
+        "CONTRACT_NOT_CONFIGURED",
+        "The oracle does not know a contract of the settlement chain that the statement is for. The message says which.",
+        "Ask another oracle, or the operator to name the contract in the hub file.",
+    ),
+    never(
+        "ORDER_NOT_AT_HUB",
+        "The hub's executor cannot end the order with the deposit. The message says why.",
+        "Fill or refund the order on its chain, or have the deposit recovered.",
+    ),
+    later(
+        "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
+        "The withdrawal address does not hold exactly the amount.",
+        "Ask again when the initiation has been executed, for the amount that it set apart.",
+    ),
+    later(
+        "HASH_TO_SIGN_NOT_SET",
+        "The allocator has no hash for the withdraw request at this index, or not in a final block yet.",
+        "Ask again when the allocator has made its hashes, for indexes that it has.",
+    ),
+    later(
+        "TRIGGER_NOT_MAPPED",
+        "The deposit address manager does not map the trigger to the order, or not in a final block yet.",
+        "Send the trigger exactly as the manager took it. Ask again when its transaction is final.",
     ),
     never(
         "SIGNATURE_CHAIN_UNSUPPORTED",

@@ -1,4 +1,4 @@
-//! `POST /attestations/withdrawal-initiation/v1`.
+//! `POST /attestations/withdrawal-initiation/v1` and `v2`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{
     Shared,
     answer::{Execution, respond},
+    owned,
     question::question,
 };
 use crate::{
@@ -61,6 +62,16 @@ pub struct InitiationResult {
     pub withdrawal_address: String,
 }
 
+/// The answer of version 2.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = OwnedInitiationAttestation)]
+pub struct OwnedBody {
+    /// Where the money is to wait.
+    pub withdrawal_address: String,
+    pub execution: Execution,
+}
+
 pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: Ask = request.json()?;
     let claim = InitiationClaim {
@@ -85,6 +96,19 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
                 withdrawal_address: format!("{:#x}", answer.address),
             },
         },
+        execution: Execution::of(&answer.attested),
+    };
+    respond(&state, &body, Some(&body.execution))
+}
+
+pub async fn attest_owned(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let ask = owned::Ask::read(&request)?;
+    let question = question(&request, ask.withdrawal.request_peer_signatures);
+    let claim = ask.claim()?;
+    let answer = state.oracle.owned_initiation(&claim, question.as_ref());
+    let answer = answer.await?;
+    let body = OwnedBody {
+        withdrawal_address: format!("{:#x}", answer.address),
         execution: Execution::of(&answer.attested),
     };
     respond(&state, &body, Some(&body.execution))

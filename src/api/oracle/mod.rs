@@ -6,15 +6,21 @@ mod chains;
 pub mod codes;
 mod deposits;
 mod error;
+mod exchanges;
 mod fills;
 mod hints;
 mod initiated;
 mod initiation;
+mod mapping;
 mod order;
+mod owned;
 mod question;
 mod recording;
 mod recover;
 mod refunds;
+mod requests;
+mod transfers;
+mod triggers;
 mod withdrawals;
 
 use std::sync::Arc;
@@ -24,7 +30,7 @@ use utoipa::ToSchema;
 
 use self::recording::recorded;
 use crate::{
-    attest::{Refusal, service::Attestor, shadow::Shadow},
+    attest::{Refusal, service::Attestor, shadow::Shadow, statement::Outcome},
     http::{About, Access, Docs, Flag, Handler, Query, Request, Route, Shape},
 };
 
@@ -106,6 +112,24 @@ pub static ROUTES: &[Route<State>] = &[
         ),
         |state, request| recorded(state, request, withdrawals::attest),
     ),
+    attestation::<withdrawals::OwnedAsk, withdrawals::EndedBody>(
+        "/attestations/depository-withdrawals/v2",
+        (
+            "Attest a depository withdrawal of any owner",
+            "The same for a withdrawal that the allocator has recorded. The owner's signature, or a deposit that \
+             goes back, stands for the right to ask.",
+        ),
+        |state, request| recorded(state, request, withdrawals::attest_owned),
+    ),
+    attestation::<withdrawals::RequestedAsk, withdrawals::EndedBody>(
+        "/attestations/depository-withdrawals/v3",
+        (
+            "Attest an expired withdraw request",
+            "How a withdraw request of the hub's own allocator ended. Where it expired, signs the execution that \
+             gives the amount back to its spender, or to the order that the executor spent it for.",
+        ),
+        |state, request| recorded(state, request, withdrawals::attest_requested),
+    ),
     attestation::<fills::Ask, fills::Body>(
         "/attestations/solver-fills/v1",
         (
@@ -142,6 +166,15 @@ pub static ROUTES: &[Route<State>] = &[
         ),
         |state, request| recorded(state, request, initiation::attest),
     ),
+    attestation::<owned::Ask, initiation::OwnedBody>(
+        "/attestations/withdrawal-initiation/v2",
+        (
+            "Attest a withdrawal initiation of any owner",
+            "Signs the execution that sets a hub balance apart for the withdrawal that its owner's signature \
+             asks for, or by which a deposit goes back.",
+        ),
+        |state, request| recorded(state, request, initiation::attest_owned),
+    ),
     attestation::<initiated::Ask, initiated::Body>(
         "/attestations/withdrawal-initiated/v1",
         (
@@ -150,6 +183,102 @@ pub static ROUTES: &[Route<State>] = &[
              that is signed. Nothing is signed.",
         ),
         |state, request| recorded(state, request, initiated::attest),
+    ),
+    attestation::<owned::Ask, initiated::PayloadBody>(
+        "/attestations/withdrawal-initiated/v2",
+        (
+            "Attest payload params",
+            "Signs what the allocator is to record for a withdrawal, where the withdrawal address holds exactly the \
+             amount. A withdrawal address has one payload.",
+        ),
+        |state, request| recorded(state, request, initiated::attest_owned),
+    ),
+    attestation::<requests::InclusionAsk, requests::InclusionBody>(
+        "/attestations/withdraw-requests/v1",
+        (
+            "Attest the hashes of a withdraw request",
+            "Signs which hashes the hub's own allocator has for a withdraw request, at the indexes that are asked for.",
+        ),
+        |state, request| recorded(state, request, requests::include),
+    ),
+    attestation::<requests::AuthorizationAsk, requests::AuthorizationBody>(
+        "/attestations/withdraw-request-authorization/v1",
+        (
+            "Attest the authorization of a withdraw request",
+            "Signs that a spender asks the hub's own allocator for a withdrawal: its signature says so, or a deposit \
+             goes back by it. A nonce of a spender serves one withdrawal.",
+        ),
+        |state, request| recorded(state, request, requests::authorize),
+    ),
+    attestation::<exchanges::Ask, exchanges::Body>(
+        "/attestations/withdraw-and-fill/v1",
+        (
+            "Attest that an order is filled at the hub",
+            "Signs the execution that mints a deposit at the hub, and the request that has the hub's executor exchange \
+             it and withdraw what the order pays.",
+        ),
+        |state, request| {
+            recorded(state, request, |state, request| {
+                exchanges::attest(state, request, Outcome::Fill)
+            })
+        },
+    ),
+    attestation::<exchanges::Ask, exchanges::Body>(
+        "/attestations/withdraw-and-refund/v1",
+        (
+            "Attest that an order is refunded at the hub",
+            "Signs the execution that mints a deposit at the hub, and the request that has the hub's executor withdraw \
+             it as the order's refund option says.",
+        ),
+        |state, request| {
+            recorded(state, request, |state, request| {
+                exchanges::attest(state, request, Outcome::Refund)
+            })
+        },
+    ),
+    attestation::<triggers::Ask, triggers::Body>(
+        "/attestations/deposit-address-triggers/v1",
+        (
+            "Attest a deposit-address trigger",
+            "Signs that a payment to a deposit address is for an order, where the deposit address manager at the hub \
+             maps the trigger's hash to it.",
+        ),
+        |state, request| recorded(state, request, triggers::attest),
+    ),
+    attestation::<mapping::FirstAsk, mapping::Body>(
+        "/attestations/signatures/nonce-mapping/v1",
+        (
+            "Attest a nonce mapping, first version",
+            "As the second version, for signatures that name no depositor: the wallet is the depositor.",
+        ),
+        |state, request| recorded(state, request, mapping::attest::<mapping::FirstAsk>),
+    ),
+    attestation::<mapping::Ask, mapping::Body>(
+        "/attestations/signatures/nonce-mapping/v2",
+        (
+            "Attest a nonce mapping",
+            "Signs the entry of the hub's generic mapping that says which order a wallet's transfer is the deposit \
+             for, and whose. The wallet signed for it. A nonce of a wallet has one entry for ever.",
+        ),
+        |state, request| recorded(state, request, mapping::attest::<mapping::Ask>),
+    ),
+    attestation::<mapping::GivenUp, mapping::Body>(
+        "/attestations/signatures/no-fill-or-refund/v1",
+        (
+            "Attest that an order is given up",
+            "Signs the entry of the hub's generic mapping that says that a solver neither filled nor refunded an \
+             order, and never will. The solver signed for it.",
+        ),
+        |state, request| recorded(state, request, mapping::attest::<mapping::GivenUp>),
+    ),
+    attestation::<transfers::Ask, transfers::Body>(
+        "/attestations/transfer/v1",
+        (
+            "Attest a transfer",
+            "Signs the execution that moves a balance from its owner's account at the hub to another one. A nonce of \
+             an owner serves one transfer.",
+        ),
+        |state, request| recorded(state, request, transfers::attest),
     ),
 ];
 

@@ -1,16 +1,21 @@
-//! `POST /attestations/depository-withdrawals/v1`.
+//! `POST /attestations/depository-withdrawals/v1`, `v2` and `v3`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::{
-    Shared,
+    Shared, State,
     answer::{Execution, respond},
+    hints::DepositHints,
+    owned,
     question::question,
 };
 use crate::{
-    attest::service::{AddressClaim, WithdrawalClaim},
+    attest::service::{
+        AddressClaim, EndedAnswer, OwnedWithdrawalClaim, RequestClaim, WithdrawalClaim,
+    },
     http::{ApiError, Flag, Request, Response, Text},
 };
 
@@ -78,6 +83,74 @@ pub struct WithdrawalResult {
     pub status: u8,
 }
 
+/// Which transaction ended it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WithdrawalTransaction)]
+pub struct Ending {
+    /// The transaction that executed it. Of chains whose withdrawals spend outputs, the transaction that
+    /// spent them, whichever it is: without it providers may be unable to tell.
+    pub transaction_id: Option<Text>,
+    pub hints: Option<DepositHints>,
+}
+
+/// The body of version 2: the allocator has the withdrawal.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = OwnedWithdrawalClaim)]
+pub struct OwnedAsk {
+    #[serde(flatten)]
+    pub owned: owned::Ask,
+    #[serde(flatten)]
+    pub ending: Ending,
+}
+
+/// A withdraw request of the hub's own allocator.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WithdrawRequestFields)]
+pub struct RequestFields {
+    pub chain_id: Text,
+    /// The chain's primary one where it is left out. Of chains whose depositories are contracts no other one is
+    /// taken.
+    pub depository: Option<Text>,
+    pub currency: Text,
+    pub amount: Text,
+    /// A chain, or the hub.
+    pub spender_chain_id: Text,
+    pub spender: Text,
+    pub receiver: Text,
+    /// `0x` and 64 hex digits.
+    pub nonce: Text,
+    /// What the allocator was told besides, under the name of the chain's family: of chains whose withdrawals spend
+    /// outputs, `allocatorUtxos`, `feeUtxos`, `feeRate` and `feeChangeAddress`.
+    #[schema(value_type = Option<Object>)]
+    pub additional_data: Option<Map<String, Value>>,
+    pub request_peer_signatures: Option<Flag>,
+}
+
+/// The body of version 3.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = RequestedWithdrawalClaim)]
+pub struct RequestedAsk {
+    #[serde(flatten)]
+    pub request: RequestFields,
+    #[serde(flatten)]
+    pub ending: Ending,
+}
+
+/// The answer of versions 2 and 3.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EndedWithdrawalAttestation)]
+pub struct EndedBody {
+    /// 0 pending, 1 executed, 2 expired.
+    pub status: u8,
+    /// Absent while the withdrawal is pending; of version 3 only where it expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
+}
+
 pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: Ask = request.json()?;
     let of = &ask.withdrawal_address_request;
@@ -110,4 +183,68 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         execution: answer.attested.as_ref().map(Execution::of),
     };
     respond(&state, &body, body.execution.as_ref())
+}
+
+pub async fn attest_owned(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let ask = OwnedAsk {
+        owned: owned::Ask::read(&request)?,
+        ending: request.json()?,
+    };
+    let wanted = ask.owned.withdrawal.request_peer_signatures;
+    let question = question(&request, wanted);
+    let claim = OwnedWithdrawalClaim {
+        owned: ask.owned.claim()?,
+        hints: ask.ending.hints()?,
+        transaction: ask.ending.transaction_id.map(|id| id.0),
+    };
+    let answer = state.oracle.owned_withdrawal(&claim, question.as_ref());
+    ended(&state, &answer.await?)
+}
+
+pub async fn attest_requested(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let ask = RequestedAsk {
+        request: request.json()?,
+        ending: request.json()?,
+    };
+    let question = question(&request, ask.request.request_peer_signatures);
+    let claim = RequestClaim {
+        hints: ask.ending.hints()?,
+        transaction: ask.ending.transaction_id.map(|id| id.0),
+        ..ask.request.claim()
+    };
+    let answer = state.oracle.requested_withdrawal(&claim, question.as_ref());
+    ended(&state, &answer.await?)
+}
+
+impl RequestFields {
+    /// The claim without the transaction that ended the request.
+    pub fn claim(self) -> RequestClaim {
+        RequestClaim {
+            chain: self.chain_id.0,
+            depository: self.depository.map(|text| text.0),
+            currency: self.currency.0,
+            amount: self.amount.0,
+            spender_chain: self.spender_chain_id.0,
+            spender: self.spender.0,
+            receiver: self.receiver.0,
+            nonce: self.nonce.0,
+            additional: self.additional_data,
+            transaction: None,
+            hints: None,
+        }
+    }
+}
+
+impl Ending {
+    fn hints(&self) -> Result<Option<Value>, ApiError> {
+        self.hints.as_ref().map(DepositHints::value).transpose()
+    }
+}
+
+fn ended(state: &State, answer: &EndedAnswer) -> Result<Response, ApiError> {
+    let body = EndedBody {
+        status: answer.status as u8,
+        execution: answer.attested.as_ref().map(Execution::of),
+    };
+    respond(state, &body, body.execution.as_ref())
 }

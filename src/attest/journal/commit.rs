@@ -36,6 +36,9 @@ pub(super) fn recording(
     let Some(before) = before else {
         let entry = halts::entry_of(statement, now);
         batch = claiming(batch, &statement.consumes);
+        for what in &statement.free {
+            batch = batch.expect(consumption::key(what), Expect::Absent);
+        }
         return watching(batch, statement, entry);
     };
     let entry = halts::entry_of(statement, before.at);

@@ -37,7 +37,7 @@ fn mapping_signature(wallet_chain: &str, number: u64) -> String {
     let message = NonceMapping {
         chain_id: wallet_chain.to_owned(),
         wallet: address!("70997970c51812dc3a010c7d01b50e0d17dc79c8"),
-        depositor: address!("18e3309e01aac183654bedf707780d07062be485"),
+        depositor: Some(address!("18e3309e01aac183654bedf707780d07062be485")),
         id: ID.parse().unwrap(),
         nonce: U256::from(17),
     };
@@ -50,7 +50,7 @@ fn claim(signature: &str) -> NonceMappingClaim<'_> {
         wallet: SIGNER,
         nonce: "17",
         id: ID,
-        depositor: DEPOSITOR,
+        depositor: Some(DEPOSITOR),
         signature_chain_id: "base",
         signature,
     }
@@ -113,7 +113,7 @@ fn a_word_for_another_chain_nonce_or_depositor_is_refused() {
             ..good
         },
         NonceMappingClaim {
-            depositor: SIGNER,
+            depositor: Some(SIGNER),
             ..good
         },
         NonceMappingClaim {
@@ -208,7 +208,7 @@ fn malformed_fields_are_named() {
         (
             "depositor",
             NonceMappingClaim {
-                depositor: "0X18e3309e01aac183654bedf707780d07062be485",
+                depositor: Some("0X18e3309e01aac183654bedf707780d07062be485"),
                 ..good
             },
         ),
@@ -274,4 +274,48 @@ fn a_solvers_word_for_something_else_is_refused() {
         ..good
     };
     assert_eq!(solana.judge(&network), Err(Refusal::SignatureChain));
+}
+
+/// A signature of the first version names no depositor, and none of the two is one of the other.
+#[test]
+fn a_word_of_the_first_version_is_of_that_version_only() {
+    let message = NonceMapping {
+        chain_id: "hyperliquid".to_owned(),
+        wallet: address!("70997970c51812dc3a010c7d01b50e0d17dc79c8"),
+        depositor: None,
+        id: ID.parse().unwrap(),
+        nonce: U256::from(17),
+    };
+    let number = U256::from(8453);
+    let first = sign(&message.digest(&Domain::first_nonce_mapping(number)));
+    let without = NonceMappingClaim {
+        depositor: None,
+        ..claim(&first)
+    };
+    let Entry { mapping, data } = without.judge(&network).unwrap();
+    assert_eq!((data.as_str(), mapping.data.len()), (ID, 32));
+    let second = claim(&first);
+    assert_eq!(second.judge(&network), Err(Refusal::ClientSignature));
+    for other in [
+        mapping_signature("hyperliquid", 8453),
+        sign(&message.digest(&Domain::nonce_mapping(number))),
+    ] {
+        let without = NonceMappingClaim {
+            signature: &other,
+            ..without
+        };
+        assert_eq!(without.judge(&network), Err(Refusal::ClientSignature));
+    }
+}
+
+#[test]
+fn an_order_has_one_entry_however_it_is_spelled() {
+    let signature = solver_signature(8453);
+    let upper = format!("0x{}", ID[2..].to_uppercase());
+    let claim = NoFillOrRefundClaim {
+        order_id: &upper,
+        ..solver_claim(&signature)
+    };
+    let refused = claim.judge(&network).unwrap_err();
+    assert_eq!(refused.to_string(), "orderId: expected hex in lower case");
 }

@@ -1,17 +1,14 @@
-//! Extracts the valid signatures of a peer's answer: those of other signers over our digest, in our domain. Pure: no
+//! Extracts the valid signatures of a peer's answer: those of other signers over our digests, in our domains. Pure: no
 //! I/O, no clock.
+
+mod fields;
 
 use std::collections::HashSet;
 
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 use vm::{
     B256, EvmAddress,
-    protocol::{
-        limits,
-        message::{Domain, Execution, TypedMessage},
-        signature::Signature,
-    },
+    protocol::{limits, signature::Signature},
 };
 
 /// The most signatures of one answer that are checked.
@@ -19,74 +16,62 @@ const MOST_SIGNATURES: usize = limits::SIGNATURES;
 /// The most bytes of JSON of a signature, and of an answer's surplus over ours.
 const ROOM: usize = 4 << 10;
 
-/// The domain of executions, as answers spell it.
+/// The field of signatures.
+const SIGNATURES: &str = "signatures";
+
+/// A message to be signed, as answers spell it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spelled {
+    /// The EIP-712 digest that oracles sign.
+    pub digest: B256,
+    /// The field of the answer that has the message's fields and `signatures`; `None` where the answer itself has them.
+    pub field: Option<&'static str>,
+    /// The message's fields.
+    pub message: Map<String, Value>,
+    /// `None` where signatures do not name their domain.
+    pub seal: Option<Seal>,
+}
+
+/// A domain as signatures spell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seal {
-    pub domain: Domain,
-    /// Decimal EVM chain id of the settlement chain.
+    /// The fields of chain and contract.
+    pub fields: [&'static str; 2],
+    /// The decimal EVM chain id.
     pub chain: String,
-    /// The oracle contract on it, `0x` hex.
+    /// The contract on it, `0x` hex.
     pub contract: String,
 }
 
-/// A peer's valid signature, with domain and signer in the peer's spelling.
+/// A valid signature, with domain and signer in the spelling of who made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corroborated {
-    pub chain: String,
-    pub contract: String,
+    /// Chain and contract; `None` where signatures do not name their domain.
+    pub domain: Option<[String; 2]>,
     pub signer: String,
     pub signature: Signature,
 }
 
-/// The relevant parts of an answer, undecoded, because a part that is much longer than ours is not decoded.
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow)]
-    execution: Said<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Said<'a> {
-    #[serde(borrow)]
-    idempotency_key: &'a RawValue,
-    #[serde(borrow)]
-    actions: &'a RawValue,
-    #[serde(borrow, default)]
-    signatures: Vec<&'a RawValue>,
-}
-
-/// Collects valid signatures, one per signer.
+/// Collects valid signatures, one per signer and message. A signer counts that signed every message of an answer.
 #[derive(Debug)]
 pub struct Tally<'a> {
-    digest: B256,
-    /// Idempotency key and actions in the spelling of answers.
-    message: Value,
-    reference: Value,
+    messages: &'a [Spelled],
     members: Option<&'a [EvmAddress]>,
     known: HashSet<EvmAddress>,
-    found: Vec<(usize, Corroborated)>,
+    /// The peer, with its signature of each message.
+    found: Vec<(usize, Vec<Corroborated>)>,
 }
 
 impl<'a> Tally<'a> {
-    /// Collects signatures over `execution` in the domain of `seal`. `own` is our signer, which does not count again.
-    /// With `members` only their signatures count.
+    /// Collects signatures over all of `messages`. `own` is our signer, which does not count again. With `members` only
+    /// their signatures count.
     pub fn new(
-        execution: &Execution,
-        seal: &Seal,
+        messages: &'a [Spelled],
         own: EvmAddress,
         members: Option<&'a [EvmAddress]>,
     ) -> Self {
-        let message = serde_json::json!({
-            "idempotencyKey": execution.idempotency_key, "actions": execution.actions,
-        });
-        let reference = serde_json::json!({
-            "oracleChainId": seal.chain, "oracleContract": seal.contract,
-        });
         Self {
-            digest: execution.digest(&seal.domain),
-            message,
-            reference,
+            messages,
             members,
             known: HashSet::from([own]),
             found: Vec::new(),
@@ -95,16 +80,37 @@ impl<'a> Tally<'a> {
 
     /// Adds the signatures of an answer (a JSON text) of peer number `peer`.
     pub fn add(&mut self, peer: usize, answer: &[u8]) {
-        let answer = serde_json::from_slice::<Answer<'_>>(answer).ok();
-        let said = answer.map(|answer| answer.execution);
-        let Some(said) = said.filter(|said| self.is_ours(said)) else {
-            tracing::warn!(peer, "a peer answers with another execution");
+        let said = self.messages.iter().map(|message| message.said(answer));
+        let Some(said) = said.collect::<Option<Vec<_>>>() else {
+            tracing::warn!(peer, "a peer answers with another message");
             return;
         };
-        for signature in said.signatures.into_iter().take(MOST_SIGNATURES) {
-            match self.check(signature) {
-                Ok(corroborated) => self.found.push((peer, corroborated)),
-                Err(why) => tracing::warn!(peer, why, "the tally ignores a peer's signature"),
+        let mut signers: Vec<Vec<(EvmAddress, Corroborated)>> = Vec::new();
+        for (message, signatures) in self.messages.iter().zip(said) {
+            let checked = signatures.into_iter().take(MOST_SIGNATURES);
+            let checked = checked.map(|signature| message.check(signature));
+            let good =
+                checked.filter_map(|checked| checked.inspect_err(|why| ignored(peer, why)).ok());
+            signers.push(good.collect());
+        }
+        let Some((first, others)) = signers.split_first() else {
+            return;
+        };
+        for (signer, corroborated) in first {
+            let of = |list: &Vec<(EvmAddress, Corroborated)>| {
+                let mut list = list.iter();
+                list.find_map(|(by, found)| (by == signer).then(|| found.clone()))
+            };
+            let Some(others) = others.iter().map(of).collect::<Option<Vec<_>>>() else {
+                ignored(peer, "not over every message");
+                continue;
+            };
+            match self.admit(*signer) {
+                Ok(()) => {
+                    let each = [vec![corroborated.clone()], others].concat();
+                    self.found.push((peer, each));
+                }
+                Err(why) => ignored(peer, why),
             }
         }
     }
@@ -119,32 +125,19 @@ impl<'a> Tally<'a> {
         self.found.is_empty()
     }
 
-    /// The signatures in the order of the peers.
-    pub fn signatures(mut self) -> Vec<Corroborated> {
+    /// The signatures of each message, in the order of the peers.
+    pub fn signatures(mut self) -> Vec<Vec<Corroborated>> {
         self.found.sort_by_key(|(peer, _)| *peer);
-        self.found.into_iter().map(|(_, found)| found).collect()
-    }
-
-    fn is_ours(&self, said: &Said<'_>) -> bool {
-        let same = |text: &RawValue, field: &str| {
-            let own = &self.message[field];
-            read(text, 2 * own.to_string().len() + ROOM).as_ref() == Some(own)
+        let of = |at: usize| {
+            let found = self.found.iter();
+            found
+                .filter_map(|(_, each)| each.get(at).cloned())
+                .collect()
         };
-        same(said.idempotency_key, "idempotencyKey") && same(said.actions, "actions")
+        (0..self.messages.len()).map(of).collect()
     }
 
-    fn check(&mut self, signature: &RawValue) -> Result<Corroborated, &'static str> {
-        let signature = &read(signature, ROOM).ok_or("too long")?;
-        if !same_domain(signature, &self.reference) {
-            return Err("another domain");
-        }
-        let text = |field: &str| signature[field].as_str().ok_or("a field is missing");
-        let claimed = text("oracleSigner")?;
-        let signer: EvmAddress = claimed.parse().map_err(|_| "no signer")?;
-        let parsed: Signature = text("signature")?.parse().map_err(|_| "malformed")?;
-        if parsed.recover(&self.digest) != Ok(signer) {
-            return Err("not the claimed signer's over our statement");
-        }
+    fn admit(&mut self, signer: EvmAddress) -> Result<(), &'static str> {
         if self
             .members
             .is_some_and(|members| !members.contains(&signer))
@@ -154,12 +147,94 @@ impl<'a> Tally<'a> {
         if !self.known.insert(signer) {
             return Err("a signer that stands there already");
         }
-        Ok(Corroborated {
-            chain: chain_text(signature).unwrap_or_default(),
-            contract: text("oracleContract")?.to_owned(),
+        Ok(())
+    }
+}
+
+fn ignored(peer: usize, why: &str) {
+    tracing::warn!(peer, why, "the tally ignores a peer's signature");
+}
+
+impl Spelled {
+    /// The undecoded signatures of an answer that has this message; `None` if it has another one.
+    fn said<'b>(&self, answer: &'b [u8]) -> Option<Vec<&'b RawValue>> {
+        let answer = str::from_utf8(answer).ok()?;
+        let answer = match self.field {
+            Some(field) => fields::of(answer, &[field])?.remove(field)?.get(),
+            None => answer,
+        };
+        let own = self.message.keys().map(String::as_str);
+        let names: Vec<&str> = own.chain([SIGNATURES]).collect();
+        let fields = fields::of(answer, &names)?;
+        let is_ours = |(name, own): (&String, &Value)| {
+            let room = 2 * own.to_string().len() + ROOM;
+            let theirs = fields.get(name.as_str());
+            let theirs = theirs.and_then(|theirs| read(theirs, room));
+            theirs.is_some_and(|theirs| same(own, &theirs))
+        };
+        let signatures = fields.get(SIGNATURES).map_or("[]", |list| list.get());
+        match self.message.iter().all(is_ours) {
+            true => serde_json::from_str(signatures).ok(),
+            false => None,
+        }
+    }
+
+    fn check(&self, signature: &RawValue) -> Result<(EvmAddress, Corroborated), &'static str> {
+        let signature = &read(signature, ROOM).ok_or("too long")?;
+        let named = match &self.seal {
+            Some(seal) => {
+                let named = Seal::of(seal.fields, signature).filter(|named| named.is(seal));
+                Some(named.ok_or("another domain")?)
+            }
+            None => None,
+        };
+        let text = |field: &str| signature[field].as_str().ok_or("a field is missing");
+        let claimed = text("oracleSigner")?;
+        let signer: EvmAddress = claimed.parse().map_err(|_| "no signer")?;
+        let parsed: Signature = text("signature")?.parse().map_err(|_| "malformed")?;
+        if parsed.recover(&self.digest) != Ok(signer) {
+            return Err("not the claimed signer's over our statement");
+        }
+        let corroborated = Corroborated {
+            domain: named.map(|seal| [seal.chain, seal.contract]),
             signer: claimed.to_owned(),
             signature: parsed,
+        };
+        Ok((signer, corroborated))
+    }
+}
+
+impl Seal {
+    /// The domain that an object names in `fields`, in its own spelling.
+    pub fn of(fields: [&'static str; 2], object: &Value) -> Option<Self> {
+        let [chain, contract] = fields.map(|field| &object[field]);
+        Some(Self {
+            fields,
+            chain: chain_text(chain)?,
+            contract: contract.as_str()?.to_owned(),
         })
+    }
+
+    /// Whether both are one domain: the contract in any case, the chain as text.
+    pub fn is(&self, other: &Self) -> bool {
+        self.chain == other.chain && self.contract.eq_ignore_ascii_case(&other.contract)
+    }
+}
+
+/// Whether two values say the same; the case of hex says nothing.
+fn same(own: &Value, theirs: &Value) -> bool {
+    match (own, theirs) {
+        (Value::String(own), Value::String(theirs)) if own.starts_with("0x") => {
+            own.eq_ignore_ascii_case(theirs)
+        }
+        (Value::Array(own), Value::Array(theirs)) => {
+            let mut pairs = own.iter().zip(theirs);
+            own.len() == theirs.len() && pairs.all(|(own, theirs)| same(own, theirs))
+        }
+        (Value::Object(own), Value::Object(theirs)) => own
+            .iter()
+            .all(|(name, own)| theirs.get(name).is_some_and(|theirs| same(own, theirs))),
+        _ => own == theirs,
     }
 }
 
@@ -169,16 +244,8 @@ fn read(text: &RawValue, most: usize) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// Whether a signature object names the same contract (in any case) on the same chain (as text) as `reference`.
-pub fn same_domain(signature: &Value, reference: &Value) -> bool {
-    let contract = |of: &Value| of["oracleContract"].as_str().map(str::to_ascii_lowercase);
-    let same = |a: Option<String>, b: Option<String>| a.is_some() && a == b;
-    same(contract(signature), contract(reference))
-        && same(chain_text(signature), chain_text(reference))
-}
-
 fn chain_text(of: &Value) -> Option<String> {
-    match &of["oracleChainId"] {
+    match of {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -189,7 +256,10 @@ fn chain_text(of: &Value) -> Option<String> {
 mod tests {
     use alloy::signers::{SignerSync, local::PrivateKeySigner};
     use serde_json::json;
-    use vm::U256;
+    use vm::{
+        U256,
+        protocol::message::{Domain, Execution, TypedMessage},
+    };
 
     use super::*;
 
@@ -197,12 +267,25 @@ mod tests {
         PrivateKeySigner::from_bytes(&B256::repeat_byte(byte)).unwrap()
     }
 
-    fn seal() -> Seal {
-        let contract = EvmAddress::repeat_byte(9);
-        Seal {
-            domain: Domain::oracle("2", U256::from(1), contract),
-            chain: "1".into(),
-            contract: format!("{contract:#x}"),
+    const CONTRACT: EvmAddress = EvmAddress::repeat_byte(9);
+
+    fn digest() -> B256 {
+        execution().digest(&Domain::oracle("2", U256::from(1), CONTRACT))
+    }
+
+    fn spelled() -> Spelled {
+        let message = json!({
+            "idempotencyKey": execution().idempotency_key, "actions": execution().actions,
+        });
+        Spelled {
+            digest: digest(),
+            field: Some("execution"),
+            message: message.as_object().cloned().unwrap(),
+            seal: Some(Seal {
+                fields: ["oracleChainId", "oracleContract"],
+                chain: "1".into(),
+                contract: format!("{CONTRACT:#x}"),
+            }),
         }
     }
 
@@ -215,11 +298,10 @@ mod tests {
 
     /// A valid answer of these keys, modified by `change`.
     fn answer(keys: &[u8], change: impl Fn(&mut Value)) -> Value {
-        let digest = execution().digest(&seal().domain);
         let signature = |byte: &u8| {
-            let signature = key(*byte).sign_hash_sync(&digest).unwrap();
+            let signature = key(*byte).sign_hash_sync(&digest()).unwrap();
             let mut one = json!({
-                "oracleChainId": "1", "oracleContract": seal().contract,
+                "oracleChainId": "1", "oracleContract": format!("{CONTRACT:#x}"),
                 "oracleSigner": format!("{:#x}", key(*byte).address()),
                 "signature": alloy::hex::encode_prefixed(signature.as_bytes()),
             });
@@ -236,11 +318,15 @@ mod tests {
 
     fn counted(members: Option<&[EvmAddress]>, answers: &[Value]) -> Vec<String> {
         let own = key(1).address();
-        let mut tally = Tally::new(&execution(), &seal(), own, members);
+        let messages = [spelled()];
+        let mut tally = Tally::new(&messages, own, members);
         for (peer, answer) in answers.iter().enumerate().rev() {
             tally.add(peer, answer.to_string().as_bytes());
         }
-        tally.signatures().into_iter().map(|s| s.signer).collect()
+        let [of_execution] = &tally.signatures()[..] else {
+            panic!("one message has one list");
+        };
+        of_execution.iter().map(|s| s.signer.clone()).collect()
     }
 
     fn names(keys: &[u8]) -> Vec<String> {
@@ -316,7 +402,8 @@ mod tests {
     #[test]
     fn how_an_answer_is_written_is_nothing() {
         let answer = answer(&[2], |_| {});
-        let mut tally = Tally::new(&execution(), &seal(), key(1).address(), None);
+        let messages = [spelled()];
+        let mut tally = Tally::new(&messages, key(1).address(), None);
         tally.add(0, serde_json::to_string_pretty(&answer).unwrap().as_bytes());
         assert_eq!(tally.len(), 1);
     }
@@ -329,5 +416,78 @@ mod tests {
         signatures.push(honest);
         flood["execution"]["signatures"] = signatures.into();
         assert!(counted(None, &[flood]).is_empty());
+    }
+
+    /// An answer with a second message, at its top and without a domain, which `keys` signed.
+    fn both(first: &[u8], keys: &[u8]) -> ([Spelled; 2], Value) {
+        let digest = B256::repeat_byte(3);
+        let message = json!({"chainId": 31337, "request": {"hash": "0xab", "list": ["0xCD", 1]}});
+        let second = Spelled {
+            digest,
+            field: None,
+            message: message.as_object().cloned().unwrap(),
+            seal: None,
+        };
+        let mut said = answer(first, |_| {});
+        let signature = |byte: &u8| {
+            let signature = key(*byte).sign_hash_sync(&digest).unwrap();
+            json!({
+                "oracleSigner": format!("{:#x}", key(*byte).address()),
+                "signature": alloy::hex::encode_prefixed(signature.as_bytes()),
+            })
+        };
+        said["signatures"] = keys.iter().map(signature).collect();
+        said["chainId"] = 31337.into();
+        said["request"] = json!({"hash": "0xAB", "list": ["0xcd", 1], "more": null});
+        ([spelled(), second], said)
+    }
+
+    fn counted_twice(messages: &[Spelled], answer: &Value) -> Vec<Vec<String>> {
+        let mut tally = Tally::new(messages, key(1).address(), None);
+        tally.add(0, answer.to_string().as_bytes());
+        let lists = tally.signatures().into_iter();
+        let names = |list: Vec<Corroborated>| list.into_iter().map(|one| one.signer).collect();
+        lists.map(names).collect()
+    }
+
+    #[test]
+    fn who_signs_every_message_of_an_answer_counts_and_nobody_else() {
+        let (messages, said) = both(&[2, 3, 4], &[4, 2]);
+        let wanted = vec![names(&[2, 4]); 2];
+        assert_eq!(counted_twice(&messages, &said), wanted);
+        let (messages, said) = both(&[2], &[3]);
+        assert_eq!(counted_twice(&messages, &said), vec![names(&[]); 2]);
+    }
+
+    #[test]
+    fn every_field_of_every_message_is_compared() {
+        let (messages, said) = both(&[2], &[2]);
+        let changes: &[fn(&mut Value)] = &[
+            |said| said["chainId"] = "31337".into(),
+            |said| said["chainId"] = 31338.into(),
+            |said| said["request"]["hash"] = "0xac".into(),
+            |said| said["request"]["list"] = json!(["0xcd"]),
+            |said| said["request"]["list"] = json!(["0xcd", 2]),
+            |said| said["request"] = Value::Null,
+            |said| drop(said.as_object_mut().unwrap().remove("request")),
+            |said| said["execution"]["actions"] = json!([]),
+            |said| drop(said.as_object_mut().unwrap().remove("signatures")),
+        ];
+        for change in changes {
+            let mut other = said.clone();
+            change(&mut other);
+            let found = counted_twice(&messages, &other);
+            assert_eq!(found, vec![names(&[]); 2], "{other}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_stands_twice_is_no_answer() {
+        let text = answer(&[2], |_| {}).to_string();
+        let twice = format!("{{\"execution\":null,{}", &text[1..]);
+        let messages = [spelled()];
+        let mut tally = Tally::new(&messages, key(1).address(), None);
+        tally.add(0, twice.as_bytes());
+        assert!(tally.is_empty());
     }
 }

@@ -1,12 +1,12 @@
 //! Deposit attestations.
 
 use serde_json::Value;
-use vm::{Amount, LARGE_EVENTS, Seen, aside};
+use vm::{Amount, LARGE_EVENTS, Seen, aside, protocol::message::Execution};
 
 use super::{Attested, Attestor, Error};
 use crate::attest::{
     Refusal,
-    deposit::{self, Message},
+    deposit::{self, Judged, Message},
     execution::{self, FastMint},
     peers::Question,
     read,
@@ -57,9 +57,7 @@ impl Attestor {
         }
         let seen = found.seen();
         let judged = aside(found.events() > LARGE_EVENTS, || judge(&seen))?;
-        let Some(execution) = execution::deposit(&judged.messages, judged.mode, self.fast_mint())
-            .map_err(|error| Error::Setup(error.to_string()))?
-        else {
+        let Some((execution, statement)) = self.minted(&seen, &judged)? else {
             return Ok(DepositAnswer {
                 messages: judged.messages,
                 attested: None,
@@ -69,21 +67,35 @@ impl Attestor {
             self.check_fast(claim, &judged.messages)?;
             self.within_budget(&judged.messages).await?;
         }
-        let mut statement = Statement::deposit(
-            &found.spec.id,
-            &found.transaction,
-            judged.mode,
-            &seen.receipt().map_err(Refusal::from)?.block,
-            self.digest(&execution),
-        );
-        if seen.settled().is_err() {
-            statement = statement.early();
-        }
         let attested = self.seal(execution, &statement, asked).await?;
         Ok(DepositAnswer {
             messages: judged.messages,
             attested: Some(attested),
         })
+    }
+
+    /// What mints the deposits of a transaction, and the statement about it; `None` without deposits.
+    pub(super) fn minted(
+        &self,
+        seen: &Seen<'_>,
+        judged: &Judged,
+    ) -> Result<Option<(Execution, Statement)>, Error> {
+        let execution = execution::deposit(&judged.messages, judged.mode, self.fast_mint());
+        let execution = execution.map_err(|error| Error::Setup(error.to_string()))?;
+        let Some(execution) = execution else {
+            return Ok(None);
+        };
+        let statement = Statement::deposit(
+            &seen.spec.id,
+            seen.transaction,
+            judged.mode,
+            &seen.receipt().map_err(Refusal::from)?.block,
+            self.digest(&execution),
+        );
+        Ok(Some(match seen.settled() {
+            Ok(_) => (execution, statement),
+            Err(_) => (execution, statement.early()),
+        }))
     }
 
     /// Refuses fast mode to callers without a key where it costs others something. Where the hub takes a fee, the

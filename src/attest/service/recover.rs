@@ -123,7 +123,7 @@ impl Attestor {
     }
 
     /// Whether the order's solver has stated at the hub that it neither filled nor refunded the order.
-    async fn is_given_up(&self, given: &Order, order: B256) -> Result<bool, Error> {
+    pub(super) async fn is_given_up(&self, given: &Order, order: B256) -> Result<bool, Error> {
         let user = self.solver(given)?;
         let entry = mapping::no_fill_or_refund(&user.to_checksum(None), &order.to_string());
         let entry = entry.map_err(|why| malformed("body/order/solver", why))?;
@@ -132,7 +132,7 @@ impl Attestor {
 
     /// Refuses a deposit for which this daemon's own solver has paid, or may still pay: the solver records its claim
     /// before it sends anything. Signs nothing when the claims cannot be read.
-    async fn check_unpaid(&self, message: &Message, order: B256) -> Result<(), Error> {
+    pub(super) async fn check_unpaid(&self, message: &Message, order: B256) -> Result<(), Error> {
         let unsure = |why: String| Error::Journal(JournalError::Unsure(why));
         let known = self.requests.by_order(&order).await;
         let Some(request) = known.map_err(|error| unsure(error.to_string()))? else {

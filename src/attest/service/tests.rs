@@ -13,7 +13,7 @@ use alloy::{signers::SignerSync, sol_types::SolValue};
 use async_trait::async_trait;
 use serde_json::json;
 use vm::{
-    B256, Block, Bytes, Execution as Executed, Head, PaymentKind, Transaction, U256,
+    B256, Block, Bytes, EvmAddress, Execution as Executed, Head, PaymentKind, Transaction, U256,
     WithdrawalStatus,
     protocol::{hub::alias, id, limits},
     testing::{Answers, Script, said},
@@ -35,8 +35,15 @@ use crate::{
     },
 };
 
+mod authorization;
 mod doubles;
+mod exchange;
+mod mapping;
+mod owned;
+mod payload;
 mod recover;
+mod requested;
+mod trigger;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
@@ -54,6 +61,12 @@ struct State {
     spent: Mutex<Option<U256>>,
     /// The allocator's withdrawals by payload id.
     payloads: Mutex<HashMap<B256, Bytes>>,
+    /// What other calls than those below answer, by their arguments.
+    words: Mutex<HashMap<Vec<u8>, B256>>,
+    /// What the allocator's signature service gave.
+    signature: Mutex<Bytes>,
+    /// The executor's account of an order.
+    order_account: Mutex<EvmAddress>,
     /// Whether the generic mapping has an entry.
     mapped: Mutex<bool>,
     /// The keys that the oracle contract has executed; `None` makes it fail.
@@ -77,6 +90,9 @@ impl State {
             balance: Mutex::default(),
             spent: Mutex::default(),
             payloads: Mutex::default(),
+            words: Mutex::default(),
+            signature: Mutex::default(),
+            order_account: Mutex::default(),
             mapped: Mutex::default(),
             executed: Mutex::new(Some(HashSet::new())),
             settled: Mutex::new(Some(fixtures::block(10))),
@@ -119,6 +135,16 @@ impl State {
                 let payload = payloads.get(&data[4..]).cloned().unwrap_or_default();
                 return Ok(payload.abi_encode().into());
             }
+            // hashToSign(uint256,string,bytes,uint32)
+            (_, [0x22, 0xb0, 0xc2, 0xf1]) if settled => U256::from(7),
+            // signedPayloads(bytes32,bytes32)
+            (68, [0x9b, 0xc1, 0xf5, 0x98]) if settled => {
+                return Ok(self.signature.lock().unwrap().abi_encode().into());
+            }
+            // orderAddressByWithdrawRequestHash(bytes32)
+            (36, [0xb7, 0xe4, 0x8d, 0x70]) if settled => {
+                self.order_account.lock().unwrap().into_word().into()
+            }
             (68, [0xca, 0xd2, 0xab, 0x23]) if settled => {
                 let created = U256::from(u8::from(*self.mapped.lock().unwrap()));
                 return Ok((Bytes::new(), created).abi_encode_params().into());
@@ -129,6 +155,11 @@ impl State {
                 let executed = self.executed.lock().unwrap();
                 let keys = executed.as_ref().ok_or_else(silent)?;
                 U256::from(u8::from(keys.contains(&B256::from_slice(&data[4..]))))
+            }
+            // triggers(bytes32), hashesToSign(bytes32,uint256)
+            (36, [0x35, 0x33, 0x78, 0xf3]) | (68, [0xd5, 0x3a, 0x5d, 0xf6]) if settled => {
+                let words = self.words.lock().unwrap();
+                words.get(&data[4..]).copied().unwrap_or_default().into()
             }
             (36, _) => return Err(ReadError::Doubtful("not at the settled block".into())),
             _ if settled => *self.balance.lock().unwrap(),
@@ -177,10 +208,17 @@ fn world_on(store: Arc<dyn Store>) -> World {
     let reachable = |name: &str, script| {
         let family = Some(fixtures::family());
         let chain = Ok(chain(name, script));
-        (name.to_owned(), Reachable { family, chain })
+        let hub_chain_id = Some(U256::from(1));
+        let reachable = Reachable {
+            family,
+            hub_chain_id,
+            chain,
+        };
+        (name.to_owned(), reachable)
     };
     let closed = Reachable {
         family: None,
+        hub_chain_id: None,
         chain: Err("no provider".into()),
     };
     let file = json!({
@@ -883,7 +921,8 @@ fn payload_id(claim: &WithdrawalClaim) -> B256 {
     let address = &claim.address;
     let request = crate::attest::withdrawal::AddressRequest {
         settlement: "relay",
-        path: "",
+        path: ("", ""),
+        depository: None,
         currency: &address.currency,
         withdrawer: &address.withdrawer,
         withdrawer_chain: &address.withdrawer_chain,

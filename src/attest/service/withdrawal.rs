@@ -1,19 +1,21 @@
-//! Withdrawals: the hub's balance for them, and how they ended (guide: protocol 8.5).
+//! How withdrawals ended (guide: protocol 8.5).
 
 use serde_json::{Map, Value};
-use vm::{
-    B256, Block, Bytes, Chain, ChainId, EvmAddress, Head, ReadError, Seen, StateReader,
-    Transaction, TxRef, WithdrawalStatus,
-    protocol::{message::Execution, text},
-};
+use vm::{B256, Bytes, Chain, ChainId, StateReader, TxRef, WithdrawalStatus, protocol::text};
 
-use super::{Attested, Attestor, Error, named};
-use crate::attest::{
-    Refusal,
-    claim::malformed,
-    peers::Question,
-    statement::{Statement, Verdict},
-    withdrawal::{self, AddressRequest, Owned, Withdrawal},
+use super::{
+    Attested, Attestor, Error, OwnedClaim, named,
+    standing::{Sought, Standing},
+};
+use crate::{
+    attest::{
+        Refusal,
+        claim::{bounded, malformed},
+        peers::{Asked, Question},
+        statement::{Statement, Verdict},
+        withdrawal::{self, AddressRequest, Owned, Withdrawal},
+    },
+    hub::{Allocator, Payload},
 };
 
 /// The owner and purpose of a withdrawal address, as the caller wrote them.
@@ -52,57 +54,28 @@ pub struct WithdrawalAnswer {
     pub attested: Option<Attested>,
 }
 
-/// A request to set a balance apart for a withdrawal.
+/// A claim about how the withdrawal of an owner ended.
 #[derive(Clone, Debug)]
-pub struct InitiationClaim {
-    /// The hub's name.
-    pub settlement: String,
-    pub amount: String,
-    pub address: AddressClaim,
-    /// The withdrawer's signature; only [`Attestor::initiation`] reads it.
-    pub signature: String,
+pub struct OwnedWithdrawalClaim {
+    pub owned: OwnedClaim,
+    pub transaction: Option<String>,
+    /// A map from each family's name to that family's hint.
+    pub hints: Option<Value>,
 }
 
-/// The attestation that sets a balance apart.
+/// How a withdrawal ended that the allocator has, not the caller.
 #[derive(Clone, Debug)]
-pub struct InitiationAnswer {
-    pub address: EvmAddress,
-    pub attested: Attested,
+pub struct EndedAnswer {
+    pub status: WithdrawalStatus,
+    /// `None` where nothing is to be signed.
+    pub attested: Option<Attested>,
 }
 
-/// A balance that has been set apart.
-#[derive(Clone, Debug)]
-pub struct InitiatedAnswer {
-    pub address: EvmAddress,
-    /// See [`Owned::proof`].
-    pub proof: String,
-}
-
-/// The withdrawal that a caller asks about.
-struct Sought<'a> {
-    chain: &'a Chain,
-    state: &'a dyn StateReader,
-    encoded: &'a Bytes,
-    transaction: Option<&'a TxRef>,
-    owned: &'a Owned,
-    withdrawal: &'a Withdrawal,
-    additional: Option<&'a Map<String, Value>>,
-}
-
-/// What the chain shows of a withdrawal, from one head.
-struct Sight {
-    head: Head,
-    status: WithdrawalStatus,
-    /// The final block of the status; without one the withdrawal is pending.
-    block: Option<Block>,
-    found: Option<Transaction>,
-}
-
-/// The status of a withdrawal, with the blocks that show it.
-struct Standing {
-    status: WithdrawalStatus,
-    grounds: Vec<(ChainId, Block)>,
-    shown: Option<(TxRef, Block)>,
+impl EndedAnswer {
+    const PENDING: Self = Self {
+        status: WithdrawalStatus::Pending,
+        attested: None,
+    };
 }
 
 impl Attestor {
@@ -115,102 +88,95 @@ impl Attestor {
         if claim.address.chain != claim.chain {
             return Err(Refusal::WithdrawalMismatch { field: "chainId" }.into());
         }
-        let chain = self.chain(&claim.chain)?;
-        let unsupported = || Refusal::WithdrawalsUnsupported(chain.spec.id.as_str().into());
-        let state = chain.state.as_deref().ok_or_else(unsupported)?;
+        let (chain, state) = self.withdrawing(&claim.chain)?;
         let owned = self.owned(chain, &claim.address, "body/withdrawalAddressRequest/")?;
         let encoded = text::bytes(&claim.withdrawal);
         let encoded = encoded.map_err(|why| malformed("body/withdrawal", why))?;
         let withdrawal = withdrawal::read(&chain.spec, &encoded, &owned)?;
-        let path = "body/transactionId";
-        let transaction = claim.transaction.as_deref();
-        let transaction = transaction
-            .map(|text| named(chain, text, claim.hints.as_ref(), path))
-            .transpose()?;
+        let transaction = executing(chain, claim.transaction.as_deref(), claim.hints.as_ref())?;
         let asked = self.ask(question);
+        let allocator = self.allocator()?;
+        let additional = claim.additional.as_ref();
+        let id = withdrawal::payload_id(&chain.spec, &owned, withdrawal.amount, additional)?;
         let sought = Sought {
             chain,
             state,
             encoded: &encoded,
             transaction: transaction.as_ref(),
-            owned: &owned,
-            withdrawal: &withdrawal,
-            additional: claim.additional.as_ref(),
+            depository: &owned.depository,
+            named: withdrawal.named,
         };
-        let standing = self.standing(&sought).await?;
-        let mut answer = WithdrawalAnswer {
+        let (payload, sight) = tokio::try_join!(allocator.payload(id), sought.look())?;
+        let standing = match payload {
+            None => Standing::pending(),
+            Some(payload) => {
+                withdrawal::check_recorded(&withdrawal, &payload.withdrawal)?;
+                sought.standing(sight, &payload)?
+            }
+        };
+        let ended = self.ended(&chain.spec.id, (&owned, &withdrawal), &standing, asked);
+        Ok(WithdrawalAnswer {
             id: withdrawal.id,
             depository: owned.depository.text().to_owned(),
+            attested: ended.await?,
             status: standing.status,
-            attested: None,
-        };
-        if let Some((execution, statement)) = self.verdict(&sought, &standing) {
-            answer.attested = Some(self.seal(execution, &statement, asked).await?);
-        }
-        Ok(answer)
+        })
     }
 
-    /// Attests that a balance is set apart for a withdrawal; requires the withdrawer's signature.
-    pub async fn initiation(
+    /// Attests how the withdrawal of an owner of any family ended, or the one by which a deposit goes back. The
+    /// allocator has the withdrawal itself.
+    pub async fn owned_withdrawal(
         &self,
-        claim: &InitiationClaim,
+        claim: &OwnedWithdrawalClaim,
         question: Option<&Question>,
-    ) -> Result<InitiationAnswer, Error> {
-        let (owned, amount) = self.initiated_by(claim)?;
-        // Peers, and everybody who sees the request, see the signature too.
-        if self.bound_nonces {
-            owned.check_bound()?;
-        }
-        owned.check_signature(amount, &claim.signature)?;
+    ) -> Result<EndedAnswer, Error> {
+        let (of, requested) = (&claim.owned, &claim.owned.requested);
+        let (chain, state) = self.withdrawing(&requested.chain)?;
+        let amount = requested.amount()?;
+        let owner = requested.owner(&|chain| self.family(chain))?;
+        let owned = self.owned_by(chain, of)?;
+        let transaction = executing(chain, claim.transaction.as_deref(), claim.hints.as_ref())?;
+        let additional = requested.additional.as_ref();
+        let id = withdrawal::payload_id(&chain.spec, &owned, amount, additional)?;
+        let permit = self.permit(requested, &owner, &of.proof)?;
+        let allocator = self.allocator()?;
         let asked = self.ask(question);
-        let held = self.hub.holds(owned.owner, owned.token, amount).await?;
-        let block = held.ok_or(Refusal::InsufficientBalance)?;
-        let execution = owned.escrow(amount).initiated(&self.hub.settings.id);
-        let digest = self.digest(&execution);
-        let hub = ChainId::new(&self.hub.settings.id);
-        let once = (owned.owner, owned.nonce);
-        let statement = Statement::initiation(&hub, once, execution.idempotency_key, digest);
-        let statement = statement.as_of(&hub, &block);
-        Ok(InitiationAnswer {
-            address: owned.address,
-            attested: self.seal(execution, &statement, asked).await?,
+        let payload = async { Ok(allocator.payload(id).await?) };
+        let returned = self.returned(permit, (requested, &owner));
+        let (payload, _) = tokio::try_join!(payload, returned)?;
+        let Some(payload) = payload else {
+            return Ok(EndedAnswer::PENDING);
+        };
+        let Some(encoded) = signed(chain, (allocator, id), &owned, &payload).await? else {
+            return Ok(EndedAnswer::PENDING);
+        };
+        let withdrawal = withdrawal::recorded(&chain.spec, &encoded, &owned)?;
+        let sought = Sought {
+            chain,
+            state,
+            encoded: &encoded,
+            transaction: transaction.as_ref(),
+            depository: &owned.depository,
+            named: withdrawal.named,
+        };
+        let standing = sought.standing(sought.look().await?, &payload)?;
+        let ended = self.ended(&chain.spec.id, (&owned, &withdrawal), &standing, asked);
+        Ok(EndedAnswer {
+            attested: ended.await?,
+            status: standing.status,
         })
     }
 
-    /// Reads the balance of a withdrawal address. Signs nothing.
-    pub async fn initiated(&self, claim: &InitiationClaim) -> Result<InitiatedAnswer, Error> {
-        let (owned, amount) = self.initiated_by(claim)?;
-        let held = self.hub.holds(owned.address, owned.token, amount).await?;
-        held.ok_or(Refusal::InsufficientAddressBalance)?;
-        Ok(InitiatedAnswer {
-            address: owned.address,
-            proof: owned.proof(amount),
-        })
-    }
-
-    fn initiated_by(&self, claim: &InitiationClaim) -> Result<(Owned, vm::Amount), Error> {
-        // Another name of the hub would give the same withdrawal another idempotency key.
-        if claim.settlement != self.hub.settings.id {
-            return Err(Refusal::ChainNotAvailable((&claim.settlement).into()).into());
-        }
-        let amount = text::number(&claim.amount);
-        let amount = amount.map_err(|why| malformed("body/expectedAmount", why))?;
-        if amount.is_zero() {
-            return Err(Refusal::ZeroWithdrawal.into());
-        }
-        let chain = self.chain(&claim.address.chain)?;
-        Ok((self.owned(chain, &claim.address, "body/")?, amount))
-    }
-
-    fn owned(
+    pub(super) fn owned(
         &self,
         chain: &Chain,
         claim: &AddressClaim,
         path: &'static str,
     ) -> Result<Owned, Error> {
         let request = AddressRequest {
-            path,
+            path: (path, "withdrawalNonce"),
             settlement: &self.hub.settings.id,
+            depository: None,
             currency: &claim.currency,
             withdrawer: &claim.withdrawer,
             withdrawer_chain: &claim.withdrawer_chain,
@@ -222,109 +188,71 @@ impl Attestor {
         })?)
     }
 
-    /// The status of a withdrawal that the allocator has recorded; every other one is pending.
-    async fn standing(&self, sought: &Sought<'_>) -> Result<Standing, Error> {
-        let allocator = self.hub.allocator();
-        let allocator = allocator.map_err(|why| Error::NoAllocator(why.to_owned()))?;
-        let (spec, amount) = (&sought.chain.spec, sought.withdrawal.amount);
-        let id = withdrawal::payload_id(spec, sought.owned, amount, sought.additional)?;
-        let (payload, sight) = tokio::try_join!(allocator.payload(id), sought.look())?;
-        let mut standing = Standing {
-            status: WithdrawalStatus::Pending,
-            grounds: Vec::new(),
-            shown: None,
-        };
-        let Some(payload) = payload else {
-            return Ok(standing);
-        };
-        withdrawal::check_recorded(sought.withdrawal, &payload.withdrawal)?;
-        let Some(block) = sight.block.clone() else {
-            return Ok(standing);
-        };
-        standing.shown = sought.shown(&sight)?;
-        standing.status = sight.status;
-        standing.grounds = vec![(spec.id.clone(), block), (payload.chain, payload.block)];
-        Ok(standing)
+    /// A chain whose withdrawals are read.
+    pub(super) fn withdrawing(&self, name: &str) -> Result<(&Chain, &dyn StateReader), Error> {
+        let chain = self.chain(name)?;
+        let unsupported = || Refusal::WithdrawalsUnsupported(name.into());
+        Ok((chain, chain.state.as_deref().ok_or_else(unsupported)?))
     }
 
-    /// What to sign about a withdrawal; `None` while it is pending. The result does not depend on whether the caller
+    fn allocator(&self) -> Result<&Allocator, Error> {
+        let allocator = self.hub.allocator();
+        allocator.map_err(|why| Error::NoAllocator(why.to_owned()))
+    }
+
+    /// Signs how a withdrawal ended; `None` while it is pending. What is signed does not depend on whether the caller
     /// names a transaction.
-    fn verdict(&self, sought: &Sought<'_>, standing: &Standing) -> Option<(Execution, Statement)> {
-        let (id, withdrawal) = (&sought.chain.spec.id, sought.withdrawal);
-        let escrow = sought.owned.escrow(withdrawal.amount);
+    async fn ended(
+        &self,
+        chain: &ChainId,
+        (owned, withdrawal): (&Owned, &Withdrawal),
+        standing: &Standing,
+        asked: Option<Asked>,
+    ) -> Result<Option<Attested>, Error> {
+        let escrow = owned.escrow(withdrawal.amount);
         let (verdict, execution) = match standing.status {
-            WithdrawalStatus::Pending => return None,
+            WithdrawalStatus::Pending => return Ok(None),
             WithdrawalStatus::Executed => (Verdict::Executed, escrow.burned(withdrawal.id)),
             WithdrawalStatus::Expired => (Verdict::Expired, escrow.returned(withdrawal.id)),
         };
         let digest = self.digest(&execution);
-        let mut statement = Statement::withdrawal(id, withdrawal.id, verdict, digest);
-        if let Some((tx, block)) = &standing.shown {
-            statement = statement.resting_on(id, tx, block);
-        }
-        for (chain, block) in &standing.grounds {
-            statement = statement.as_of(chain, block);
-        }
-        Some((execution, statement))
+        let statement = Statement::withdrawal(chain, withdrawal.id, verdict, digest);
+        let statement = standing.ground(chain, statement);
+        Ok(Some(self.seal(execution, &statement, asked).await?))
     }
 }
 
-impl Sought<'_> {
-    /// Reads the withdrawal's status; reads a pending one once more, from a newer head.
-    async fn look(&self) -> Result<Sight, ReadError> {
-        let reader = &self.chain.reader;
-        let sight = self.seen_from(reader.head().await?).await?;
-        if sight.status != WithdrawalStatus::Pending {
-            return Ok(sight);
-        }
-        let fresh = reader.fresh_head().await?;
-        match fresh == sight.head {
-            true => Ok(sight),
-            false => self.seen_from(fresh).await,
-        }
-    }
+/// The transaction that the caller says executed a withdrawal.
+pub(super) fn executing(
+    chain: &Chain,
+    transaction: Option<&str>,
+    hints: Option<&Value>,
+) -> Result<Option<TxRef>, Refusal> {
+    let named = transaction.map(|text| named(chain, text, hints, "body/transactionId"));
+    named.transpose()
+}
 
-    async fn seen_from(&self, head: Head) -> Result<Sight, ReadError> {
-        let named = async {
-            let Some(transaction) = self.transaction else {
-                return Ok(None);
-            };
-            let found = self.chain.reader.transaction(transaction, &head).await;
-            found.map(Some)
-        };
-        let stands = async {
-            let Some(block) = self.state.settled(&head).await? else {
-                return Ok((WithdrawalStatus::Pending, None));
-            };
-            let read = self
-                .state
-                .withdrawal(self.encoded, self.transaction, &block);
-            Ok((read.await?, Some(block)))
-        };
-        let ((status, block), found) = tokio::try_join!(stands, named)?;
-        Ok(Sight {
-            head,
-            status,
-            block,
-            found,
-        })
-    }
-
-    /// The transaction that the caller names for an ended withdrawal; it must show the execution.
-    fn shown(&self, sight: &Sight) -> Result<Option<(TxRef, Block)>, Refusal> {
-        let ended = sight.status != WithdrawalStatus::Pending;
-        let (Some(transaction), Some(found), true) = (self.transaction, &sight.found, ended) else {
-            return Ok(None);
-        };
-        let seen = Seen {
-            spec: &self.chain.spec,
-            transaction,
-            head: &sight.head,
-            found,
-        };
-        let receipt = seen.settled()?;
-        let (depository, named) = (&self.owned.depository, self.withdrawal.named);
-        withdrawal::check_shown(receipt, transaction, depository, named)?;
-        Ok(Some((transaction.clone(), receipt.block.clone())))
-    }
+/// The withdrawal that the allocator recorded under `id`, with its signatures where it has some; `None` while one is
+/// missing.
+async fn signed(
+    chain: &Chain,
+    (allocator, id): (&Allocator, B256),
+    owned: &Owned,
+    payload: &Payload,
+) -> Result<Option<Bytes>, Error> {
+    let recorded = &payload.withdrawal;
+    let Some(codec) = chain.spec.family.payloads else {
+        return Ok(Some(recorded.clone()));
+    };
+    let unreadable = |why| malformed("the allocator's withdrawal", why);
+    let count = codec.signatures(recorded).map_err(unreadable)?;
+    bounded("the inputs of the withdrawal", count)?;
+    let of = (chain.spec.hub_chain_id, owned.depository.text());
+    let each = (0..count).map(|at| allocator.signature(id, of, payload, at));
+    let signatures = futures::future::try_join_all(each).await?;
+    let Some(signatures) = signatures.into_iter().collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    let encoded = codec.signed(recorded, &signatures).map_err(unreadable)?;
+    Ok(Some(encoded.into()))
 }

@@ -60,6 +60,7 @@ impl LedgerProvider {
         Loaded {
             id: ledger.habits.name.into(),
             vm_type: ledger.habits.family.into(),
+            hub_chain_id: None,
             depository: Some(ledger.habits.depository.into()),
             chain: Ok(opened),
             served: true,

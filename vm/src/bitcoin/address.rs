@@ -10,13 +10,21 @@ use bitcoin::bech32::{
 };
 
 use super::network::Network;
-use crate::{Codec, CodecError, protocol::text};
+use crate::{Address, Codec, CodecError, protocol::text};
 
 const LEGACY: u8 = 0xff;
 /// The native currency's text on every network, and its bytes.
 const NATIVE: (&str, [u8; 20]) = ("bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8", [0; 20]);
 /// The most characters of a bech32 text (BIP 173).
 const LONGEST: usize = 90;
+
+/// Whether what pays from this address signs the values of what it spends (BIP 143, BIP 341).
+pub fn is_witness(address: &Address) -> bool {
+    address
+        .bytes()
+        .first()
+        .is_some_and(|first| *first != LEGACY)
+}
 
 /// Converts addresses, currencies and transaction ids between text and bytes.
 impl Codec for Network {

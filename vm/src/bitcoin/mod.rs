@@ -5,6 +5,7 @@
 //! trading half.
 
 mod address;
+mod allocator;
 mod combine;
 pub mod decode;
 mod esplora;
@@ -45,7 +46,11 @@ const fn on(network: &'static Network) -> Family {
         hints: Hints::NONE,
         unknown_is_empty: false,
         blooms: false,
+        sole_depository: false,
+        authorizable: true,
+        covers_values: Some(address::is_witness),
         withdrawals: Some(network),
+        payloads: Some(&allocator::Payloads),
         owners: Some(network),
         orders: None,
         finality: FinalityDefaults {

@@ -1,8 +1,8 @@
 //! What became of an allocator's transaction: it is in the chain, another one spent its inputs, or neither (guide:
 //! protocol 8.5). Pure.
 //!
-//! All inputs are of version 0 witness programs, so that the id of the unsigned transaction is the id that it has in the
-//! chain, whatever its signatures are. Signatures are therefore not compared: one transaction may have several.
+//! All inputs are of witness programs, so that the id of the unsigned transaction is the id that it has in the chain,
+//! whatever its signatures are. Signatures are therefore not compared: one transaction may have several.
 
 use std::collections::HashSet;
 
@@ -43,16 +43,15 @@ pub enum Undecided {
 }
 
 impl Sought {
-    /// `None` unless `owns` knows the script of every input, each a key's version 0 witness program.
+    /// `None` unless `owns` knows the script of an input, a key's version 0 witness program, and every other one is a
+    /// witness program: somebody else may pay the fee.
     pub fn new(psbt: Psbt, owns: impl Fn(&Script) -> bool) -> Option<Self> {
         let count = psbt.inputs.len();
-        let owned = psbt.inputs.iter().all(|input| {
-            let script = input
-                .witness_utxo
-                .as_ref()
-                .map(|spent| &spent.script_pubkey);
-            script.is_some_and(|script| script.is_p2wpkh() && owns(script))
-        });
+        let spent = psbt.inputs.iter().map(|input| input.witness_utxo.as_ref());
+        let spent: Vec<_> = spent.collect::<Option<_>>()?;
+        let scripts = || spent.iter().map(|spent| &spent.script_pubkey);
+        let owned = scripts().any(|script| script.is_p2wpkh() && owns(script))
+            && scripts().all(|script| script.is_witness_program());
         let inputs = psbt.unsigned_tx.input.iter();
         let inputs: Vec<_> = inputs.map(|input| input.previous_output).collect();
         (owned && (1..=MAX_INPUTS).contains(&count) && inputs.len() == count).then_some(Self {

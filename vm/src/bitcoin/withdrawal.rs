@@ -108,6 +108,7 @@ impl WithdrawalCodec for Network {
                 "bitcoin-vm allocator must be a P2WPKH address".into(),
             ));
         }
+        few(extra.fee_utxos.len())?;
         let fee_utxos = extra
             .fee_utxos
             .iter()
@@ -174,7 +175,18 @@ impl Utxo {
 }
 
 fn utxos(utxos: &[Utxo], script: &ScriptBuf) -> Result<Vec<abi::Utxo>, CodecError> {
+    few(utxos.len())?;
     utxos.iter().map(|utxo| utxo.abi(script)).collect()
+}
+
+/// Refuses more outputs than a transaction that is judged spends.
+fn few(utxos: usize) -> Result<(), CodecError> {
+    match utxos > MAX_INPUTS {
+        true => Err(CodecError(format!(
+            "more than {MAX_INPUTS} outputs to spend"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn parse(bytes: &[u8]) -> Result<Psbt, CodecError> {

@@ -36,7 +36,11 @@ pub static FAMILY: Family = Family {
     hints: HINTS,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: false,
+    authorizable: false,
+    covers_values: None,
     withdrawals: Some(&withdrawal::Withdrawals),
+    payloads: None,
     owners: Some(&owner::Owners),
     orders: None,
     finality: FinalityDefaults {

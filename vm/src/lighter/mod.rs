@@ -17,7 +17,11 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: false,
+    authorizable: true,
+    covers_values: None,
     withdrawals: Some(&withdrawal::Withdrawals),
+    payloads: None,
     owners: Some(&owner::Owners),
     orders: None,
     finality: FinalityDefaults {

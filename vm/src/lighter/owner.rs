@@ -9,6 +9,11 @@ use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_pers
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
+    /// The account's address on Ethereum.
+    fn needs_chain(&self) -> bool {
+        true
+    }
+
     fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
         let signer = claim
             .context

@@ -101,6 +101,11 @@ impl Domain {
         Self::new("RelayNonceMapping", "2", chain, EvmAddress::ZERO)
     }
 
+    /// The same of a [`NonceMapping`] of the first version.
+    pub fn first_nonce_mapping(chain: U256) -> Self {
+        Self::new("RelayNonceMapping", "1", chain, EvmAddress::ZERO)
+    }
+
     /// The domain of [`NoFillOrRefund`]: the hub's number of the solver's chain.
     pub fn no_fill_or_refund(chain: U256) -> Self {
         Self::new("RelayNoFillOrRefund", "1", chain, EvmAddress::ZERO)

@@ -14,6 +14,11 @@ use crate::{Codec, OwnerClaim, OwnerVerifier, Refusal, protocol::signature::sign
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
+    /// The account's public key.
+    fn needs_chain(&self) -> bool {
+        true
+    }
+
     fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
         let context = Context::of(claim.context)?;
         if !context.is_ours() {

@@ -16,7 +16,11 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: false,
+    authorizable: false,
+    covers_values: None,
     withdrawals: Some(&withdrawal::Withdrawals),
+    payloads: None,
     owners: None,
     orders: None,
     finality: FinalityDefaults {

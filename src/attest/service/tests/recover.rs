@@ -274,7 +274,7 @@ async fn deposit_ends_once_as_outcome_or_recovered() {
 }
 
 /// Records the order as known to this daemon's own solver.
-async fn known(world: &World, fixture: &Fixture, legs: Vec<Leg>) {
+pub(super) async fn known(world: &World, fixture: &Fixture, legs: Vec<Leg>) {
     let mut request = crate::request::fixtures::request(1);
     (request.order_id, request.order) = (fixture.id(), fixture.order.clone());
     let requests = &world.oracle.requests;
@@ -287,7 +287,7 @@ async fn known(world: &World, fixture: &Fixture, legs: Vec<Leg>) {
     requests.store().commit(batch).await.unwrap();
 }
 
-fn leg(fixture: &Fixture, stage: Stage) -> Leg {
+pub(super) fn leg(fixture: &Fixture, stage: Stage) -> Leg {
     Leg {
         deposit: fixture.inputs[0].onchain_id.parse().unwrap(),
         stage,

@@ -168,12 +168,20 @@ fn inputs_that_are_not_the_depositorys_are_not_judged() {
         change(&mut psbt);
         Sought::new(psbt, owns).is_none()
     };
+    // Somebody else may pay the fee.
+    let shared = |psbt: &mut Psbt| psbt.inputs[1].witness_utxo = Some(pay(USER, 1));
+    assert!(!refused(shared));
+    assert!(refused(|psbt| {
+        for input in &mut psbt.inputs {
+            input.witness_utxo = Some(pay(USER, 1));
+        }
+    }));
+    let legacy = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
     assert!(refused(
-        |psbt| psbt.inputs[1].witness_utxo = Some(pay(USER, 1))
+        |psbt| psbt.inputs[1].witness_utxo = Some(pay("1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF", 1))
     ));
     assert!(refused(|psbt| psbt.inputs[1].witness_utxo = None));
     // The id of a transaction that spends such an output depends on its signatures.
-    let legacy = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
     let mut nested = psbt(&[1], outputs());
     nested.inputs[0].witness_utxo = Some(pay(legacy, 1));
     assert!(Sought::new(nested, |_| true).is_none());

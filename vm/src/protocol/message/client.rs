@@ -1,4 +1,4 @@
-//! Messages that clients sign for oracles: nonce mapping (v2), no fill or refund.
+//! Messages that clients sign for oracles: nonce mapping (two versions), no fill or refund.
 
 use super::{TypedMessage, hash};
 use crate::types::{B256, EvmAddress, U256};
@@ -8,6 +8,12 @@ mod wire {
         struct NonceMapping { string chainId; address wallet; address depositor; bytes32 id; uint256 nonce; }
         struct NoFillOrRefund { string chainId; address solver; bytes32 orderId; }
     }
+    /// A module of its own, because both versions share one type name.
+    pub mod first {
+        alloy::sol! {
+            struct NonceMapping { string chainId; address wallet; bytes32 id; uint256 nonce; }
+        }
+    }
 }
 
 /// A wallet's statement that its transfer with `nonce` is the deposit for `id`.
@@ -16,20 +22,30 @@ pub struct NonceMapping {
     /// The name of the wallet's chain.
     pub chain_id: String,
     pub wallet: EvmAddress,
-    pub depositor: EvmAddress,
+    /// `None` makes it a message of the first version, whose domain is another one.
+    pub depositor: Option<EvmAddress>,
     pub id: B256,
     pub nonce: U256,
 }
 
 impl TypedMessage for NonceMapping {
     fn struct_hash(&self) -> B256 {
-        hash(&wire::NonceMapping {
-            chainId: self.chain_id.clone(),
-            wallet: self.wallet,
-            depositor: self.depositor,
-            id: self.id,
-            nonce: self.nonce,
-        })
+        let (chain, wallet, id, nonce) = (self.chain_id.clone(), self.wallet, self.id, self.nonce);
+        match self.depositor {
+            Some(depositor) => hash(&wire::NonceMapping {
+                chainId: chain,
+                wallet,
+                depositor,
+                id,
+                nonce,
+            }),
+            None => hash(&wire::first::NonceMapping {
+                chainId: chain,
+                wallet,
+                id,
+                nonce,
+            }),
+        }
     }
 }
 

@@ -57,6 +57,7 @@ fn domains_differ_in_every_part() {
         Domain::trigger(chain),
         Domain::withdraw_request(chain),
         Domain::nonce_mapping(chain),
+        Domain::first_nonce_mapping(chain),
         Domain::no_fill_or_refund(chain),
     ];
     let separators: std::collections::HashSet<B256> = all.iter().map(Domain::separator).collect();

@@ -53,7 +53,11 @@ pub static FAMILY: Family = Family {
     hints: Hints::NONE,
     unknown_is_empty: false,
     blooms: false,
+    sole_depository: false,
+    authorizable: true,
+    covers_values: None,
     withdrawals: None,
+    payloads: None,
     owners: None,
     orders: None,
     finality: FinalityDefaults {

@@ -1,0 +1,198 @@
+//! Why an operation on a hub account is allowed: its owner signed it, or a deposit of the owner's goes back by it
+//! (guide: protocol 8.6).
+
+use vm::{
+    Address, B256, Block, ChainId, TxRef, aside,
+    protocol::{id, order::Order},
+};
+
+use super::{Attestor, Error, is_long};
+use crate::attest::{
+    Refusal,
+    claim::malformed,
+    deposit, execution,
+    order::{self, Terms},
+    owner::{Owner, Requested},
+    read::{self, Wanted},
+    recover::{self, Destination},
+    statement::Statement,
+};
+
+/// Why an operation is allowed, as the caller wrote it.
+#[derive(Clone, Debug)]
+pub enum Proof {
+    /// The owner's signature of it.
+    Signature(String),
+    /// A deposit of the owner's that returned through the hub, and goes where its order refunds it.
+    Return(Box<ReturnClaim>),
+}
+
+/// A deposit that returned through the hub, and its order, which must have one input.
+#[derive(Clone, Debug)]
+pub struct ReturnClaim {
+    pub chain: String,
+    pub transaction: String,
+    pub onchain_id: String,
+    pub order: Order,
+    /// The solver's, of the order.
+    pub signature: String,
+}
+
+/// A [`Proof`] without its reads.
+pub enum Permit<'a> {
+    Signed,
+    Return(Box<Way<'a>>),
+}
+
+/// A deposit that is to go back, before it is read.
+pub struct Way<'a> {
+    claim: &'a ReturnClaim,
+    terms: Terms,
+    wanted: Wanted,
+}
+
+/// A deposit that returned through the hub.
+#[derive(Clone, Debug)]
+pub struct Returned {
+    onchain_id: B256,
+    order: B256,
+    chain: ChainId,
+    transaction: TxRef,
+    block: Block,
+}
+
+impl Returned {
+    /// The statement, resting on the deposit's block, that follows one which this deposit allowed.
+    #[must_use]
+    pub fn ground(&self, statement: Statement) -> Statement {
+        statement.resting_on(&self.chain, &self.transaction, &self.block)
+    }
+
+    /// The statement that this deposit allows, and no other one.
+    #[must_use]
+    pub fn allow(&self, statement: Statement) -> Statement {
+        self.ground(statement.returning(self.order, self.onchain_id))
+    }
+}
+
+impl Attestor {
+    /// Judges as much of `proof` as needs no read: all of a signature.
+    pub(super) fn permit<'a>(
+        &self,
+        requested: &Requested,
+        owner: &Owner,
+        proof: &'a Proof,
+    ) -> Result<Permit<'a>, Error> {
+        let claim = match proof {
+            Proof::Signature(signature) => {
+                requested.check_signature(owner, signature)?;
+                return Ok(Permit::Signed);
+            }
+            Proof::Return(claim) => claim,
+        };
+        let terms = Terms::new(&claim.order, &|chain| self.family(chain))?;
+        if terms.inputs.len() != 1 {
+            return Err(Refusal::ReturnOfSeveral.into());
+        }
+        order::check_signature(&claim.order.solver, terms.id, &claim.signature)?;
+        let (chain, transaction) = (&claim.chain, &claim.transaction);
+        let wanted = self.wanted(chain, transaction, None, "body/depositTransactionId")?;
+        Ok(Permit::Return(Box::new(Way {
+            claim,
+            terms,
+            wanted,
+        })))
+    }
+
+    /// Reads the deposit that `permit` rests on, and refuses one that does not go back by what is `requested`: the
+    /// solver has given its order up at the hub, and the hub has moved it to its depositor's account. `None` for a
+    /// signature, which rests on nothing.
+    pub(super) async fn returned(
+        &self,
+        permit: Permit<'_>,
+        (requested, owner): (&Requested, &Owner),
+    ) -> Result<Option<Returned>, Error> {
+        let Permit::Return(way) = permit else {
+            return Ok(None);
+        };
+        let Way {
+            claim,
+            terms,
+            wanted,
+        } = *way;
+        let wanted = [wanted];
+        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
+        let seen: Vec<_> = found.iter().map(read::Found::seen).collect();
+        let seen = seen.first().ok_or(Refusal::NoDeposit)?;
+        let listed = aside(is_long(&found), || deposit::each(seen))?;
+        let (message, order) = recover::named(&listed, &claim.onchain_id)?;
+        recover::check_order(&terms, order)?;
+        let [currency, recipient] = self.destination(requested)?;
+        let destination = Destination {
+            chain: &requested.chain,
+            currency: &currency,
+            amount: requested.amount()?,
+            owner_chain: &requested.owner_chain,
+            owner: &owner.address,
+            recipient: &recipient,
+        };
+        if !self.is_given_up(&claim.order, order).await? {
+            return Err(Refusal::NotGivenUp.into());
+        }
+        destination.check(&terms, message)?;
+        self.check_unpaid(message, order).await?;
+        self.check_recovered(execution::recovered(message)?.idempotency_key)
+            .await?;
+        let receipt = seen.receipt().map_err(Refusal::from)?;
+        Ok(Some(Returned {
+            onchain_id: message.onchain_id,
+            order,
+            chain: seen.spec.id.clone(),
+            transaction: seen.transaction.clone(),
+            block: receipt.block.clone(),
+        }))
+    }
+
+    /// The currency and the recipient of a withdrawal.
+    fn destination(&self, requested: &Requested) -> Result<[Address; 2], Refusal> {
+        let chain = &requested.chain;
+        let family = self.family(chain);
+        let family = family.ok_or_else(|| Refusal::ChainNotAvailable(chain.into()))?;
+        let parse = |field, text| {
+            let address = family.address(text);
+            address.map_err(|why| malformed(field, why))
+        };
+        Ok([
+            parse("body/currency", &requested.currency)?,
+            parse("body/recipient", &requested.recipient)?,
+        ])
+    }
+
+    /// Refuses a deposit whose recovery, the execution with this idempotency key, the hub has not applied: the
+    /// depositor's account then holds other money only. Where the hub gives no answer the check passes, since all of
+    /// it goes to the recipient of the depositor's own order.
+    async fn check_recovered(&self, recovery: B256) -> Result<(), Error> {
+        let Some(block) = self.hub.settled().await? else {
+            return Err(Refusal::NotRecovered.into());
+        };
+        match self.hub.is_executed(recovery, &block).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Refusal::NotRecovered.into()),
+            Err(error) => {
+                tracing::warn!(%error, "the hub does not answer whether it gave a deposit back");
+                Ok(())
+            }
+        }
+    }
+
+    /// Refuses another nonce than the one that a returned deposit has: whoever claims first would choose the
+    /// withdrawal's address, and keep it to himself.
+    pub(super) fn check_nonce(&self, returned: &Returned, nonce: B256) -> Result<(), Refusal> {
+        let id = returned.onchain_id.to_string();
+        let own = id::deterministic(&[&id, "recover"]);
+        match self.bound_nonces && nonce != own {
+            true => Err(Refusal::UnboundReturn),
+            false => Ok(()),
+        }
+    }
+}

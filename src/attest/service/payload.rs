@@ -1,0 +1,69 @@
+//! Payload params: what the allocator is told about a withdrawal for which the hub has set a balance apart (guide:
+//! protocol 8.7).
+
+use vm::{
+    ChainId,
+    protocol::{message::TypedMessage, request::PayloadParams},
+};
+
+use super::{Attestor, Error, OwnedClaim};
+use crate::attest::{
+    Refusal,
+    claim::malformed,
+    peers::{
+        Question,
+        answer::{Corroborated, Spelled},
+    },
+    statement::Statement,
+    withdrawal,
+};
+
+/// Payload params with their signatures, ours first.
+#[derive(Clone, Debug)]
+pub struct PayloadAnswer {
+    pub params: PayloadParams,
+    pub signatures: Vec<Corroborated>,
+}
+
+impl Attestor {
+    /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount.
+    pub async fn owned_initiated(
+        &self,
+        claim: &OwnedClaim,
+        question: Option<&Question>,
+    ) -> Result<PayloadAnswer, Error> {
+        let requested = &claim.requested;
+        let chain = self.chain(&requested.chain)?;
+        let amount = requested.amount()?;
+        let owner = requested.owner(&|chain| self.family(chain))?;
+        let owned = self.owned_by(chain, claim)?;
+        let spec = &chain.spec;
+        withdrawal::check_values(spec, &owned.depository)?;
+        let spender = self.hub.settings.allocator_spender.as_ref();
+        let spender = spender.ok_or(Refusal::NotConfigured("allocator spender"))?;
+        let additional = requested.additional.as_ref();
+        let params = withdrawal::payload_params(spec, &owned, amount, additional);
+        let params = params.map_err(|why| malformed("body", why))?;
+        let message = params.message().map_err(|why| malformed("body", why))?;
+        let permit = self.permit(requested, &owner, &claim.proof)?;
+        let asked = self.ask(question);
+        let returned = self.returned(permit, (requested, &owner)).await?;
+        if let Some(returned) = &returned {
+            self.check_nonce(returned, owned.nonce)?;
+            requested.check_bare()?;
+        }
+        let (address, token) = (owned.address, owned.token);
+        let held = self.hub.holds_exactly(address, token, amount).await?;
+        let block = held.ok_or(Refusal::OtherAddressBalance)?;
+        let digest = message.digest(&spender.domain);
+        let spelled = Spelled::payload(&params, digest, spender);
+        let hub = ChainId::new(&self.hub.settings.id);
+        let statement = Statement::payload(&hub, address, message.payload_id(), digest);
+        let mut statement = statement.as_of(&hub, &block);
+        if let Some(returned) = returned {
+            statement = returned.ground(statement);
+        }
+        let [signatures] = self.signed([(spelled, &statement)], asked).await?;
+        Ok(PayloadAnswer { params, signatures })
+    }
+}

@@ -1,0 +1,231 @@
+//! Withdraw requests that their spenders ask for, and the hashes that the allocator has for them.
+
+use serde_json::Map;
+use vm::protocol::message::Domain;
+
+use super::{
+    owned::{funded, given_back, owned, returning, with_second_depository},
+    requested::{claim, hash},
+    *,
+};
+
+const ALLOCATOR: EvmAddress = EvmAddress::repeat_byte(5);
+
+fn with_allocator(mut world: World) -> World {
+    world.oracle.hub.settings.hub_allocator = Some(ALLOCATOR);
+    world
+}
+
+async fn authorized(world: &World, claim: &OwnedClaim) -> &'static str {
+    word(world.oracle.authorization(claim, None).await)
+}
+
+#[tokio::test]
+async fn a_request_is_signed_for_the_allocator_and_again_with_the_same_bytes() {
+    let (world, claim) = (with_allocator(funded()), owned(|_| {}));
+    let first = world.oracle.authorization(&claim, None).await.unwrap();
+    let domain = Domain::allocator(U256::from(31337), ALLOCATOR);
+    let message = first.request.message().unwrap();
+    let [ours] = &first.signatures[..] else {
+        panic!("{first:?}");
+    };
+    let own = world.oracle.journal.signer();
+    assert_eq!(ours.signature.recover(&message.digest(&domain)), Ok(own));
+    let depository = fixtures::spec("ethereum").depository.unwrap();
+    assert_eq!(message.depository[..], depository.bytes()[..]);
+    let again = world.oracle.authorization(&claim, None).await.unwrap();
+    assert_eq!(again.signatures, first.signatures);
+}
+
+/// The owner signs the same for an initiation: whoever sees one must not make two withdrawals of it.
+#[tokio::test]
+async fn an_owners_signature_serves_an_initiation_or_an_authorization() {
+    let (world, claim) = (with_allocator(funded()), owned(|_| {}));
+    assert_eq!(world.initiated(&claim).await, "OK");
+    assert_eq!(authorized(&world, &claim).await, "conflict");
+    let world = with_allocator(funded());
+    assert_eq!(authorized(&world, &claim).await, "OK");
+    assert_eq!(world.initiated(&claim).await, "conflict");
+    let other = owned(|requested| requested.nonce = B256::with_last_byte(10).to_string());
+    assert_eq!(world.initiated(&other).await, "OK");
+}
+
+/// The signature does not cover the depository.
+#[tokio::test]
+async fn another_depository_is_another_request_of_the_same_nonce() {
+    let world = with_allocator(with_second_depository(false));
+    let claim = owned(|_| {});
+    let spec = &world.oracle.chains["ethereum"].chain.as_ref().unwrap().spec;
+    let second = spec.additional_depositories[0].text().to_owned();
+    let elsewhere = OwnedClaim {
+        depository: Some(second),
+        ..claim.clone()
+    };
+    assert_eq!(authorized(&world, &claim).await, "OK");
+    assert_eq!(authorized(&world, &elsewhere).await, "conflict");
+    let mut bound = with_allocator(with_second_depository(false));
+    bound.oracle.bound_nonces = true;
+    let found = authorized(&bound, &elsewhere).await;
+    assert_eq!(found, "WITHDRAWAL_NONCE_UNBOUND");
+    let unknown = OwnedClaim {
+        depository: Some(RECIPIENT.into()),
+        ..claim
+    };
+    let found = authorized(&bound, &unknown).await;
+    assert_eq!(found, "DEPOSITORY_NOT_CONFIGURED");
+}
+
+#[tokio::test]
+async fn what_the_spender_did_not_ask_for_is_not_authorized() {
+    let changes: &[(&str, fn(&mut OwnedClaim))] = &[
+        ("OWNER_SIGNATURE_INVALID", |claim| {
+            claim.requested.amount = "499".into();
+        }),
+        ("OWNER_SIGNATURE_INVALID", |claim| {
+            claim.requested.recipient = DEPOSITOR.into();
+        }),
+        ("OWNER_SIGNATURE_INVALID", |claim| {
+            claim.requested.owner = DEPOSITOR.into();
+        }),
+        ("OWNER_SIGNATURE_INVALID", |claim| {
+            claim.requested.additional = Some(Map::new());
+        }),
+        ("INVALID_REQUEST", |claim| {
+            claim.requested.nonce = "12".into();
+        }),
+        ("WITHDRAWAL_ZERO", |claim| {
+            claim.requested.amount = "0".into();
+        }),
+        ("CHAIN_NOT_AVAILABLE", |claim| {
+            claim.requested.owner_chain = "relay".into();
+        }),
+    ];
+    for (code, change) in changes {
+        let mut claim = owned(|_| {});
+        change(&mut claim);
+        assert_eq!(authorized(&with_allocator(funded()), &claim).await, *code);
+    }
+    let found = authorized(&funded(), &owned(|_| {})).await;
+    assert_eq!(found, "CONTRACT_NOT_CONFIGURED");
+}
+
+#[tokio::test]
+async fn chains_whose_withdrawals_the_allocator_does_not_take_are_named() {
+    let mut world = with_allocator(funded());
+    let other = Reachable {
+        family: Some(&vm::hyperliquid::FAMILY),
+        hub_chain_id: None,
+        chain: Err("nobody reads it".into()),
+    };
+    world.oracle.chains.insert("perps".into(), other);
+    let claim = owned(|requested| requested.chain = "perps".into());
+    let refused = world.oracle.authorization(&claim, None).await.unwrap_err();
+    let wanted = "Withdrawals on hyperliquid-vm are not supported by this endpoint";
+    assert_eq!(refused.to_string(), wanted);
+}
+
+#[tokio::test]
+async fn a_deposit_that_returned_allows_an_authorization_or_an_initiation() {
+    let fixture = Fixture::new();
+    let (world, claim) = (with_allocator(given_back(&fixture)), returning(&fixture));
+    assert_eq!(authorized(&world, &claim).await, "OK");
+    assert_eq!(authorized(&world, &claim).await, "OK");
+    assert_eq!(world.initiated(&claim).await, "conflict");
+    let mut other = claim.clone();
+    other.requested.nonce = B256::with_last_byte(10).to_string();
+    assert_eq!(authorized(&world, &other).await, "conflict");
+    let mut bound = with_allocator(given_back(&fixture));
+    bound.oracle.bound_nonces = true;
+    let found = authorized(&bound, &other).await;
+    assert_eq!(found, "WITHDRAWAL_NONCE_UNBOUND");
+    let mut more = claim.clone();
+    more.requested.additional = Some(Map::new());
+    let found = authorized(&bound, &more).await;
+    assert_eq!(found, "OWNER_SIGNATURE_MISSING");
+    *bound.hub.mapped.lock().unwrap() = false;
+    assert_eq!(authorized(&bound, &claim).await, "ORDER_NOT_GIVEN_UP");
+}
+
+/// A world whose allocator has these hashes for the request of [`claim`], by index.
+fn hashing(hashes: &[(u64, u8)]) -> World {
+    let world = with_allocator(world());
+    for (index, byte) in hashes {
+        set(&world, *index, *byte);
+    }
+    world
+}
+
+fn set(world: &World, index: u64, byte: u8) {
+    let arguments = (hash(&claim()), U256::from(index)).abi_encode_params();
+    let mut words = world.hub.words.lock().unwrap();
+    words.insert(arguments, B256::repeat_byte(byte));
+}
+
+async fn included(world: &World, indexes: &[u64]) -> &'static str {
+    word(world.oracle.inclusion(&claim(), indexes, None).await)
+}
+
+#[tokio::test]
+async fn hashes_are_signed_in_the_order_of_their_indexes() {
+    let world = hashing(&[(0, 1), (2, 3)]);
+    let InclusionAnswer {
+        inclusion: signed,
+        signatures,
+    } = world
+        .oracle
+        .inclusion(&claim(), &[2, 0], None)
+        .await
+        .unwrap();
+    assert_eq!(signed.withdraw_request_hash, hash(&claim()));
+    assert_eq!(signed.hashes_to_sign, [3, 1].map(B256::repeat_byte));
+    let digest = signed.digest(&Domain::withdraw_request(U256::from(31337)));
+    let own = world.oracle.journal.signer();
+    assert_eq!(signatures[0].signature.recover(&digest), Ok(own));
+    assert_eq!(signed.allocator, ALLOCATOR);
+    // Each list of indexes is a statement, and they agree about each index.
+    assert_eq!(included(&world, &[0]).await, "OK");
+    assert_eq!(included(&world, &[2, 0]).await, "OK");
+}
+
+#[tokio::test]
+async fn what_the_allocator_does_not_have_is_not_signed() {
+    let world = hashing(&[(0, 1)]);
+    let refused = world.oracle.inclusion(&claim(), &[0, 1], None).await;
+    let refused = refused.unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "Hash to sign not set for withdraw request at index 1"
+    );
+    *world.hub.settled.lock().unwrap() = None;
+    assert_eq!(included(&world, &[0]).await, "HASH_TO_SIGN_NOT_SET");
+    *world.hub.broken.lock().unwrap() = Some(ReadError::Doubtful("two answers".into()));
+    assert_eq!(included(&world, &[0]).await, "doubtful");
+    let without = hashing(&[(0, 1)]);
+    let mut other = claim();
+    other.amount = "701".into();
+    let other = word(without.oracle.inclusion(&other, &[0], None).await);
+    assert_eq!(other, "HASH_TO_SIGN_NOT_SET");
+    let unknown = word(world.oracle.inclusion(&claim(), &[0], None).await);
+    assert_eq!(unknown, "doubtful");
+    assert_eq!(included(&super::world(), &[0]).await, "allocator");
+}
+
+#[tokio::test]
+async fn an_index_has_one_hash_for_ever() {
+    let world = hashing(&[(0, 1), (1, 2)]);
+    assert_eq!(included(&world, &[0]).await, "OK");
+    set(&world, 0, 9);
+    assert_eq!(included(&world, &[0]).await, "conflict");
+    assert_eq!(included(&world, &[1, 0]).await, "conflict");
+    assert_eq!(included(&world, &[1]).await, "OK");
+}
+
+#[tokio::test]
+async fn a_list_of_indexes_is_short_and_names_each_once() {
+    let world = hashing(&[(0, 1)]);
+    let long: Vec<u64> = (0..=limits::ITEMS as u64).collect();
+    assert_eq!(included(&world, &long).await, "TOO_MANY_ITEMS");
+    assert_eq!(included(&world, &[]).await, "INVALID_REQUEST");
+    assert_eq!(included(&world, &[0, 0]).await, "INVALID_REQUEST");
+    assert!(world.hub.asked.lock().unwrap().is_empty());
+}

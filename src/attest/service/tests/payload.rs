@@ -1,0 +1,154 @@
+//! Payload params of withdrawals that have been initiated.
+
+use serde_json::{Map, Value};
+
+use super::{
+    owned::{funded, given_back, owned, returning},
+    *,
+};
+use crate::hub::Spender;
+
+type Case = (&'static str, fn(&mut OwnedClaim));
+
+fn with_spender(mut world: World) -> World {
+    let contract = EvmAddress::repeat_byte(3);
+    world.oracle.hub.settings.allocator_spender = Some(Spender {
+        contract,
+        chain: "1313161554".into(),
+        domain: vm::protocol::message::Domain::allocator_spender(
+            U256::from(1_313_161_554),
+            contract,
+        ),
+    });
+    world
+}
+
+/// A world in which every hub account holds 500.
+fn apart() -> World {
+    with_spender(funded())
+}
+
+async fn told(world: &World, claim: &OwnedClaim) -> &'static str {
+    word(world.oracle.owned_initiated(claim, None).await)
+}
+
+#[tokio::test]
+async fn what_the_allocator_is_told_is_signed_for_its_spender_and_again_with_the_same_bytes() {
+    let (world, claim) = (apart(), owned(|_| {}));
+    let first = world.oracle.owned_initiated(&claim, None).await.unwrap();
+    let message = first.params.message().unwrap();
+    let spender = world.oracle.hub.settings.allocator_spender.clone().unwrap();
+    let [ours] = &first.signatures[..] else {
+        panic!("{first:?}");
+    };
+    let own = world.oracle.journal.signer();
+    assert_eq!(
+        ours.signature.recover(&message.digest(&spender.domain)),
+        Ok(own)
+    );
+    let domain = ["1313161554".to_owned(), format!("{:#x}", spender.contract)];
+    assert_eq!(ours.domain, Some(domain));
+    assert_eq!(message.amount, U256::from(500));
+    let again = world.oracle.owned_initiated(&claim, None).await.unwrap();
+    assert_eq!(again.signatures, first.signatures);
+    let key = format!("payload/{}", message.payload_id());
+    let entry = world.oracle.journal.entry(&key).await.unwrap().unwrap();
+    assert_eq!(entry.facts[0].chain, "relay");
+}
+
+#[tokio::test]
+async fn the_address_holds_exactly_the_amount_in_a_final_block_and_now() {
+    let claim = owned(|_| {});
+    for balance in [0, 499, 501] {
+        let world = apart();
+        *world.hub.balance.lock().unwrap() = U256::from(balance);
+        let found = told(&world, &claim).await;
+        assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT", "{balance}");
+    }
+    let world = apart();
+    *world.hub.spent.lock().unwrap() = Some(U256::from(501));
+    let found = told(&world, &claim).await;
+    assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT");
+    *world.hub.spent.lock().unwrap() = None;
+    *world.hub.settled.lock().unwrap() = None;
+    let found = told(&world, &claim).await;
+    assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT");
+    *world.hub.broken.lock().unwrap() = Some(ReadError::Quorum("two of three".into()));
+    assert_eq!(told(&world, &claim).await, "read");
+}
+
+/// What the owner did not sign is not signed: others would choose for him, and the first choice stands.
+#[tokio::test]
+async fn only_the_owner_says_what_the_allocator_is_told() {
+    let other: &[Case] = &[
+        ("OWNER_SIGNATURE_INVALID", |claim| {
+            claim.requested.amount = "400".into();
+        }),
+        ("OWNER_SIGNATURE_INVALID", |claim| {
+            claim.requested.recipient = DEPOSITOR.into();
+        }),
+        ("OWNER_SIGNATURE_INVALID", |claim| {
+            claim.requested.additional = Some(Map::new());
+        }),
+        ("DEPOSITORY_NOT_CONFIGURED", |claim| {
+            claim.depository = Some(RECIPIENT.into());
+        }),
+        ("CHAIN_NOT_AVAILABLE", |claim| {
+            claim.requested.chain = "q".into();
+        }),
+    ];
+    for (code, change) in other {
+        let mut claim = owned(|_| {});
+        change(&mut claim);
+        assert_eq!(told(&apart(), &claim).await, *code);
+    }
+    let without = funded();
+    let missing = without.oracle.owned_initiated(&owned(|_| {}), None).await;
+    let missing = missing.unwrap_err().to_string();
+    assert_eq!(missing, "Missing allocator spender config");
+}
+
+/// The depository would pay both, and the hub has the money once.
+#[tokio::test]
+async fn a_withdrawal_address_has_one_payload() {
+    let world = apart();
+    assert_eq!(told(&world, &owned(|_| {})).await, "OK");
+    // Somebody sends it more.
+    *world.hub.balance.lock().unwrap() = U256::from(600);
+    let more = owned(|requested| requested.amount = "600".into());
+    assert_eq!(told(&world, &more).await, "conflict");
+    let next = owned(|requested| {
+        requested.amount = "600".into();
+        requested.nonce = B256::with_last_byte(10).to_string();
+    });
+    assert_eq!(told(&world, &next).await, "OK");
+}
+
+#[tokio::test]
+async fn a_deposit_that_returned_is_initiated_and_then_told_to_the_allocator() {
+    let fixture = Fixture::new();
+    let (world, claim) = (with_spender(given_back(&fixture)), returning(&fixture));
+    assert_eq!(world.initiated(&claim).await, "OK");
+    assert_eq!(told(&world, &claim).await, "OK");
+    // Nobody signed what else the allocator is told.
+    let mut more = claim;
+    more.requested.additional = Some(Map::from_iter([("x".to_owned(), Value::Null)]));
+    let world = with_spender(given_back(&fixture));
+    assert_eq!(told(&world, &more).await, "OWNER_SIGNATURE_MISSING");
+}
+
+/// Signatures that do not cover the values of what they spend leave to miners what a payload does not name.
+#[test]
+fn a_depository_whose_signatures_cover_no_values_is_told_nothing() {
+    let family = &vm::bitcoin::FAMILY;
+    let mut spec = fixtures::spec("bitcoin");
+    spec.family = family;
+    for (text, fits) in [
+        ("bc1q82jn90vgkwvknrhxpla797tu050fj0jaaaznne", true),
+        ("1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF", false),
+    ] {
+        let depository = family.account(text).unwrap();
+        let checked = crate::attest::withdrawal::check_values(&spec, &depository);
+        assert_eq!(checked.is_ok(), fits, "{text}");
+    }
+}

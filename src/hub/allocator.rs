@@ -1,0 +1,78 @@
+//! Allocators: what they recorded, and its signatures.
+
+use alloy::{primitives::Bytes, sol};
+use vm::{B256, Block, Chain, ChainId, EvmAddress, Head, ReadError, U256};
+
+use super::{newer, state, view};
+
+sol! {
+    function payloads(bytes32 id) returns (bytes);
+    function hashToSign(uint256 chainId, string depository, bytes payload, uint32 index) returns (bytes32);
+    function signedPayloads(bytes32 id, bytes32 hash) returns (bytes);
+}
+
+/// The contract that decides which withdrawals depositories make (guide: protocol 8.2).
+pub struct Allocator {
+    pub(super) chain: Chain,
+    pub(super) contract: EvmAddress,
+}
+
+/// A withdrawal as the allocator recorded it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// The family's encoding of the withdrawal.
+    pub withdrawal: Bytes,
+    /// The final block of the read, and that block's chain.
+    pub block: Block,
+    pub chain: ChainId,
+}
+
+impl Allocator {
+    /// The withdrawal recorded under `id`; `None` while there is none, or it is not final.
+    pub async fn payload(&self, id: B256) -> Result<Option<Payload>, ReadError> {
+        let head = self.chain.reader.head().await?;
+        if let Some(payload) = self.recorded(id, &head).await? {
+            return Ok(Some(payload));
+        }
+        match newer(&self.chain, &head).await? {
+            Some(fresh) => self.recorded(id, &fresh).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The signature number `index` of the withdrawal recorded as `payload` under `id`, as the signature service gave
+    /// it; `None` while there is none. `of` names the withdrawal's chain by its number at the hub, and its depository.
+    pub async fn signature(
+        &self,
+        id: B256,
+        (chain, depository): (U256, &str),
+        payload: &Payload,
+        index: usize,
+    ) -> Result<Option<Bytes>, ReadError> {
+        let state = state(&self.chain)?;
+        let call = hashToSignCall {
+            chainId: chain,
+            depository: depository.to_owned(),
+            payload: payload.withdrawal.clone(),
+            index: u32::try_from(index).map_err(|_| ReadError::TooLarge)?,
+        };
+        let hash = view(state, self.contract, &call, &payload.block).await?;
+        let call = signedPayloadsCall { id, hash };
+        let signature = view(state, self.contract, &call, &payload.block).await?;
+        Ok(Some(signature).filter(|signature| !signature.is_empty()))
+    }
+
+    async fn recorded(&self, id: B256, head: &Head) -> Result<Option<Payload>, ReadError> {
+        let state = state(&self.chain)?;
+        let Some(block) = state.settled(head).await? else {
+            return Ok(None);
+        };
+        let call = payloadsCall { id };
+        let withdrawal = view(state, self.contract, &call, &block).await?;
+        Ok((!withdrawal.is_empty()).then(|| Payload {
+            withdrawal,
+            block,
+            chain: self.chain.spec.id.clone(),
+        }))
+    }
+}

@@ -1,0 +1,118 @@
+//! What contracts of the settlement chain say for messages that are no executions, each as of one final block.
+//!
+//! A negative answer comes from a fresh tip, because the tracked one may be older than what the caller knows.
+
+use alloy::{sol, sol_types::SolCall};
+use vm::{Amount, B256, Block, Chain, EvmAddress, Head, ReadError, U256};
+
+use super::{Allocator, Hub, balanceOfCall, newer, state, unavailable, view};
+
+sol! {
+    function triggers(bytes32 triggerHash) returns (bytes32);
+    function hashesToSign(bytes32 requestHash, uint256 index) returns (bytes32);
+}
+
+impl Allocator {
+    pub fn contract(&self) -> EvmAddress {
+        self.contract
+    }
+}
+
+impl Hub {
+    /// The final block at which `manager` maps the trigger to `order`; `None` where it does not.
+    pub async fn triggered(
+        &self,
+        manager: EvmAddress,
+        trigger: B256,
+        order: B256,
+    ) -> Result<Option<Block>, ReadError> {
+        let call = triggersCall {
+            triggerHash: trigger,
+        };
+        let (found, block) = self
+            .stated(manager, &[call], |found| found[..] == [order])
+            .await?;
+        Ok(block.filter(|_| found[..] == [order]))
+    }
+
+    /// The hashes that the hub's own allocator has for a withdraw request, in the order of `indexes`, zero where it has
+    /// none, and the final block; `None` while there is no such block.
+    pub async fn hashes_to_sign(
+        &self,
+        allocator: &Allocator,
+        request: B256,
+        indexes: &[U256],
+    ) -> Result<Option<(Vec<B256>, Block)>, ReadError> {
+        let call = |index: &U256| hashesToSignCall {
+            requestHash: request,
+            index: *index,
+        };
+        let calls: Vec<_> = indexes.iter().map(call).collect();
+        let set = |found: &[B256]| found.iter().all(|hash| !hash.is_zero());
+        let (found, block) = self.stated(allocator.contract, &calls, set).await?;
+        Ok(block.map(|block| (found, block)))
+    }
+
+    /// The final block at which `owner` holds exactly `amount` of `token`; `None` unless it also does at the tip.
+    pub async fn holds_exactly(
+        &self,
+        owner: EvmAddress,
+        token: U256,
+        amount: Amount,
+    ) -> Result<Option<Block>, ReadError> {
+        let chain = self.settlement()?;
+        let call = balanceOfCall { owner, id: token };
+        let head = chain.reader.head().await?;
+        let exactly = |(then, now): (U256, U256)| then == amount && now == amount;
+        let found = self.balances(chain, &head, &call).await?;
+        if let Some((_, block)) = found.filter(|(both, _)| exactly(*both)) {
+            return Ok(Some(block));
+        }
+        let Some(fresh) = newer(chain, &head).await? else {
+            return Ok(None);
+        };
+        let found = self.balances(chain, &fresh, &call).await?;
+        Ok(found
+            .filter(|(both, _)| exactly(*both))
+            .map(|(_, block)| block))
+    }
+
+    /// The answers to `calls` at one final block; from a fresh tip where they are not what is `wanted`.
+    async fn stated<C: SolCall<Return = B256>>(
+        &self,
+        contract: EvmAddress,
+        calls: &[C],
+        wanted: impl Fn(&[B256]) -> bool,
+    ) -> Result<(Vec<B256>, Option<Block>), ReadError> {
+        let chain = self.settlement()?;
+        let head = chain.reader.head().await?;
+        let (found, block) = answers(chain, contract, calls, &head).await?;
+        if block.is_some() && wanted(&found) {
+            return Ok((found, block));
+        }
+        match newer(chain, &head).await? {
+            Some(fresh) => answers(chain, contract, calls, &fresh).await,
+            None => Ok((found, block)),
+        }
+    }
+
+    fn settlement(&self) -> Result<&Chain, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        self.chain.as_ref().map_err(unread)
+    }
+}
+
+async fn answers<C: SolCall<Return = B256>>(
+    chain: &Chain,
+    contract: EvmAddress,
+    calls: &[C],
+    head: &Head,
+) -> Result<(Vec<B256>, Option<Block>), ReadError> {
+    let state = state(chain)?;
+    let Some(block) = state.settled(head).await? else {
+        return Ok((Vec::new(), None));
+    };
+    let asked = calls.iter().map(|call| view(state, contract, call, &block));
+    let found = futures::future::try_join_all(asked).await?;
+    Ok((found, Some(block)))
+}
