@@ -3,7 +3,7 @@
 
 mod allocator;
 mod settings;
-mod views;
+mod stated;
 
 use alloy::{
     primitives::Bytes,

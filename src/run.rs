@@ -365,14 +365,12 @@ pub fn oracle(
 fn reachable(loaded: &Loaded, foundation: Result<(), Closed>) -> (String, Reachable) {
     let chain = loaded.attested().map(|opened| opened.chain.clone());
     let chain = chain.and_then(|chain| foundation.map(|()| chain));
-    (
-        loaded.id.clone(),
-        Reachable {
-            family: loaded.family(),
-            hub_chain_id: loaded.hub_chain_id,
-            chain,
-        },
-    )
+    let reachable = Reachable {
+        family: loaded.family(),
+        hub_chain_id: loaded.hub_chain_id,
+        chain,
+    };
+    (loaded.id.clone(), reachable)
 }
 
 /// A watcher for each readable chain, those of settlement included: what was signed before a setting changed is

@@ -14,7 +14,7 @@ use syn::{spanned::Spanned, visit::Visit};
 /// What is EVM by definition, or whose names are the API's or the operator's own. Each entry is a path's beginning, with
 /// the words that it may use, and why.
 const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
-    ("src/hub.rs", &["alloy::sol", "alloy::sol_types"], HUB),
+    ("src/hub", &["alloy::sol", "alloy::sol_types"], HUB),
     (
         "src/attest/",
         &["nonce", "nonces", "calldata", "alloy::sol_types"],

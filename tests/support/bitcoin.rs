@@ -12,6 +12,7 @@ pub mod ledger;
 static WORLD: LazyLock<Ledger> = LazyLock::new(|| {
     let world = super::vm_fixture("recorded/bitcoin.json");
     let mut ledger = Ledger::recorded(&world);
+    ledger.complete();
     fund(&mut ledger);
     spend(&mut ledger, &world);
     ledger

@@ -116,6 +116,16 @@ impl Attestor {
             additional_data: claim.additional.clone(),
         };
         let spender = self.spender_family(&claim.spender_chain)?;
+        // What is hashed takes some texts that are no addresses.
+        let own = chain.spec.family;
+        for (family, field, text) in [
+            (own, "body/currency", &claim.currency),
+            (own, "body/receiver", &claim.receiver),
+            (spender, "body/spender", &claim.spender),
+        ] {
+            let address = family.address(text);
+            address.map_err(|why| malformed(field, why))?;
+        }
         let request = WithdrawRequest::new(&call, chain.spec.family, spender);
         request.map_err(|why| malformed("body", why))
     }

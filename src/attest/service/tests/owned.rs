@@ -371,7 +371,9 @@ async fn a_deposit_that_returned_goes_where_its_order_refunds_it() {
         }),
         ("DEPOSIT_NOT_FOUND", |c| proof(c).onchain_id = "0x1".into()),
         ("CHAIN_NOT_AVAILABLE", |c| proof(c).chain = "nochain".into()),
-        ("INVALID_REQUEST", |c| proof(c).transaction = "0x12".into()),
+        ("INVALID_REQUEST", |c| {
+            proof(c).transaction = "garbage".into()
+        }),
         ("TRANSACTION_MISSING", |c| {
             proof(c).transaction = fixtures::tx(0x55).text.to_string();
         }),
