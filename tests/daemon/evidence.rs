@@ -1,7 +1,15 @@
 //! Why statements were signed: `intentd explain`, `verify` and `attest` over the recorded world, as an operator runs
 //! them beside the daemon.
 
-use std::{collections::BTreeSet, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeSet,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use alloy::primitives::U256;
 use hyper::StatusCode;
@@ -109,7 +117,7 @@ async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
     let world = world::world().await;
     let setup = setup(&world);
     let mut seen = BTreeSet::new();
-    for transcript in ["evm", "bitcoin", "solana"] {
+    for transcript in ["evm", "bitcoin", "solana", "withdrawals", "messages"] {
         let daemon = setup.start().await;
         let mut known = BTreeSet::new();
         for case in fixture(&format!("recorded/{transcript}.json"))
@@ -493,19 +501,18 @@ async fn a_strangers_large_request_is_not_kept() {
     daemon.stop().await;
 }
 
-/// A provider that forwards to `url` and says `lie` where the other says `truth`.
-async fn liar(url: String, truth: String, lie: String) -> Server {
-    let client = reqwest::Client::new();
+/// A provider that forwards to `url`, each answer as `said` has it; `None` closes the connection.
+async fn forwarding(
+    url: String,
+    said: impl Fn(String) -> Option<String> + Send + Sync + 'static,
+) -> Server {
+    let (client, said) = (reqwest::Client::new(), Arc::new(said));
     serve(move |request| {
-        let (client, url) = (client.clone(), url.clone());
-        let (truth, lie) = (truth.clone(), lie.clone());
+        let (client, url, said) = (client.clone(), url.clone(), said.clone());
         async move {
             let asked = client.post(url).body(request.body).send().await.unwrap();
-            let text = asked.text().await.unwrap();
-            Some(json_answer(
-                StatusCode::OK,
-                text.replace(&truth, &lie).into_bytes(),
-            ))
+            let text = said(asked.text().await.unwrap())?;
+            Some(json_answer(StatusCode::OK, text.into_bytes()))
         }
     })
     .await
@@ -525,7 +532,8 @@ async fn a_shadow_lets_no_signature_out_and_reports_what_the_other_oracle_answer
         .unwrap();
     let word = |amount: U256| alloy::hex::encode(amount.to_be_bytes::<32>());
     let url = format!("http://{}/{chain}", world.address);
-    let liar = liar(url, word(amount), word(amount + U256::from(1))).await;
+    let (truth, lie) = (word(amount), word(amount + U256::from(1)));
+    let liar = forwarding(url, move |text| Some(text.replace(&truth, &lie))).await;
     let honest = setup(&world);
     let misled = honest.clone().with(
         &format!("{}_RPC_URL", chain.to_uppercase()),
@@ -577,8 +585,18 @@ async fn a_shadow_lets_no_signature_out_and_reports_what_the_other_oracle_answer
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_away() {
     let world = world::world().await;
-    let daemon = setup(&world).start().await;
     let claim = recorded(DEPOSITS);
+    let (chain, _) = transactions(&claim).remove(0);
+    let away = Arc::new(AtomicBool::new(false));
+    let there = away.clone();
+    let url = format!("http://{}/{chain}", world.address);
+    let said = move |text| (!there.load(Ordering::SeqCst)).then_some(text);
+    let provider = forwarding(url, said).await;
+    let setup = setup(&world).with(
+        &format!("{}_RPC_URL", chain.to_uppercase()),
+        format!("http://{}/", provider.address),
+    );
+    let daemon = setup.start().await;
     let first = daemon.post(DEPOSITS, "apikey1", &claim).await;
     assert_eq!(first.status, 200);
     let counter = "intentd_answers_from_evidence_total";
@@ -590,10 +608,11 @@ async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_awa
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(daemon.metrics().await.contains(counter));
-    drop(world);
+    away.store(true, Ordering::SeqCst);
     let again = daemon.post(DEPOSITS, "apikey1", &claim).await;
     assert_eq!((again.status, again.body), (first.status, first.body));
-    // Another caller, and another claim, need the chain.
-    assert_eq!(daemon.post(DEPOSITS, "clientkey", &claim).await.status, 503);
+    // Another caller needs the chain.
+    let other = daemon.post(DEPOSITS, "clientkey", &claim).await;
+    assert_eq!(other.status, 503, "{}", other.body);
     daemon.stop().await;
 }

@@ -1100,9 +1100,8 @@ async fn an_equal_request_finds_its_evidence_once_nothing_watches_and_records_no
         "its block is watched"
     );
     let watched = journal.watched(&base(), None, 100).await.unwrap();
-    for one in &watched {
-        journal.settled(one).await.unwrap();
-    }
+    let watched: Vec<_> = watched.into_iter().map(|one| one.cursor).collect();
+    journal.unwatch(&watched).await.unwrap();
     assert_eq!(
         found(claim("/first", None)).await.as_deref(),
         Some("/first")
