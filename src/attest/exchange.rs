@@ -184,6 +184,7 @@ mod tests {
     };
 
     type Change = fn(&mut Order);
+    type Deposited = fn(&mut Message);
 
     fn fee(amount: &str) -> OrderFee {
         OrderFee {
@@ -313,15 +314,14 @@ mod tests {
     fn a_deposit_that_is_not_the_orders_is_refused() {
         let terms = terms(|_| {});
         let sole = Sole::of(&terms).unwrap();
-        let refused = |change: fn(&mut Message)| {
-            let mut read = Fixture::new().deposits.remove(0);
+        let refused = |change: Deposited| {
+            let read = Fixture::new().deposits.remove(0);
             let mut messages = deposit::settled(&read.seen()).unwrap();
             let id = messages[0].onchain_id.to_string();
             change(&mut messages[0]);
-            read.deposits();
             sole.deposit(&messages, &id).map(|_| ()).unwrap_err()
         };
-        let table: &[(fn(&mut Message), &str)] = &[
+        let table: &[(Deposited, &str)] = &[
             (
                 |message| message.onchain_id = B256::ZERO,
                 "Could not find corresponding deposit",
@@ -342,7 +342,7 @@ mod tests {
         for (change, why) in table {
             assert_eq!(refused(*change).to_string(), *why);
         }
-        let other: fn(&mut Message) = |message| message.deposit.named_by_other = true;
+        let other: Deposited = |message| message.deposit.named_by_other = true;
         assert!(matches!(refused(other), Refusal::NamedByOther(_)));
         let none = sole.deposit(&[], "0x").map(|_| ());
         assert_eq!(none, Err(Refusal::NothingAttested));

@@ -411,6 +411,26 @@ mod tests {
         let initiation = Statement::initiation(&base(), once, b(1), b(3));
         assert_eq!(initiation.key, format!("initiation/{ID}"));
 
+        let transfer = |nonce| Statement::transfer(&base(), (once.0, nonce), b(1), b(3));
+        assert_eq!(transfer("").key, format!("transfer/{ID}"));
+        // sha256 of nothing.
+        let hash = "0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let what = format!("transfer/{:#x}/{hash}", once.0);
+        assert_eq!(transfer("").consumes[0].what, what);
+        assert_eq!(transfer("aBc"), transfer("AbC"));
+        assert_ne!(transfer("abc"), transfer("abd"));
+
+        let returning = initiation.returning(b(9), b(1));
+        let outcome = Statement::outcome(b(9), &[b(1)], b(3));
+        assert_eq!(returning.excludes, [outcome.key]);
+        let what = &returning.consumes.last().unwrap().what;
+        assert_eq!(*what, format!("return/{ID}"));
+    }
+
+    /// The same of messages that are no executions.
+    #[test]
+    fn keys_of_messages_never_change() {
+        let once = (EvmAddress::repeat_byte(7), b(2));
         let mapping = Statement::mapping(EvmAddress::repeat_byte(7), b(1), b(3));
         let account = "0x0707070707070707070707070707070707070707";
         assert_eq!(mapping.key, format!("mapping/{account}/{ID}"));
@@ -442,21 +462,6 @@ mod tests {
         assert_eq!(exchange.key, format!("withdraw-and-fill/{ID}/{ORDER}"));
         assert_eq!(exchange.free, [format!("deposit/{ID}")]);
         assert!(exchange.consumes.is_empty());
-
-        let transfer = |nonce| Statement::transfer(&base(), (once.0, nonce), b(1), b(3));
-        assert_eq!(transfer("").key, format!("transfer/{ID}"));
-        // sha256 of nothing.
-        let hash = "0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        let what = format!("transfer/{:#x}/{hash}", once.0);
-        assert_eq!(transfer("").consumes[0].what, what);
-        assert_eq!(transfer("aBc"), transfer("AbC"));
-        assert_ne!(transfer("abc"), transfer("abd"));
-
-        let returning = initiation.returning(b(9), b(1));
-        let outcome = Statement::outcome(b(9), &[b(1)], b(3));
-        assert_eq!(returning.excludes, [outcome.key]);
-        let what = &returning.consumes.last().unwrap().what;
-        assert_eq!(*what, format!("return/{ID}"));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use super::{
     *,
 };
 
+type Case = (&'static str, fn(&mut OwnedClaim));
+
 const ALLOCATOR: EvmAddress = EvmAddress::repeat_byte(5);
 
 fn with_allocator(mut world: World) -> World {
@@ -77,7 +79,7 @@ async fn another_depository_is_another_request_of_the_same_nonce() {
 
 #[tokio::test]
 async fn what_the_spender_did_not_ask_for_is_not_authorized() {
-    let changes: &[(&str, fn(&mut OwnedClaim))] = &[
+    let changes: &[Case] = &[
         ("OWNER_SIGNATURE_INVALID", |claim| {
             claim.requested.amount = "499".into();
         }),
