@@ -12,7 +12,7 @@ use vm::{
     protocol::message::Domain,
 };
 
-pub use allocator::{Allocator, Payload};
+pub use allocator::{Allocator, Payload, SignedPayload};
 
 sol! {
     function HUB() returns (address);
