@@ -16,7 +16,7 @@ use vm::{
     evidence::{self, Answer, Question, Read},
 };
 
-pub use allocator::{Allocator, Payload};
+pub use allocator::{Allocator, Payload, SignedPayload};
 pub use settings::{Settings, SettingsError, Spender};
 
 sol! {

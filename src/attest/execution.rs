@@ -158,19 +158,23 @@ pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Resu
     Ok(())
 }
 
-/// Moves an owner's balance to another hub account. `settlement` is the hub's name; the nonce counts without case.
-pub fn transferred(
-    settlement: &str,
-    (from, to): (EvmAddress, EvmAddress),
-    (token, amount): (U256, Amount),
-    nonce: &str,
-) -> Execution {
-    let [from_text, to_text] = [from, to].map(|account| format!("{account:#x}"));
-    let parts = [settlement, &token.to_string(), &from_text, &to_text, nonce];
-    one(
-        id::deterministic(&parts),
-        &transfer(from, to, token, amount),
-    )
+/// An owner's balance that moves to another hub account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Movement {
+    pub from: EvmAddress,
+    pub to: EvmAddress,
+    pub token: U256,
+    pub amount: Amount,
+}
+
+impl Movement {
+    /// `settlement` is the hub's name; the nonce counts without case.
+    pub fn execution(&self, settlement: &str, nonce: &str) -> Execution {
+        let [from, to] = [self.from, self.to].map(|account| format!("{account:#x}"));
+        let token = self.token.to_string();
+        let key = id::deterministic(&[settlement, &token, &from, &to, nonce]);
+        one(key, &transfer(self.from, self.to, self.token, self.amount))
+    }
 }
 
 /// The hub account (alias) of `address` of `chain`.

@@ -27,6 +27,16 @@ pub struct Payload {
     pub chain: ChainId,
 }
 
+/// Whose signatures are read: the withdrawal recorded under `id`.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedPayload<'a> {
+    pub id: B256,
+    pub payload: &'a Payload,
+    /// The number of the withdrawal's chain at the hub.
+    pub chain: U256,
+    pub depository: &'a str,
+}
+
 impl Allocator {
     /// The withdrawal recorded under `id`; `None` while there is none, or it is not final.
     pub async fn payload(&self, id: B256) -> Result<Option<Payload>, ReadError> {
@@ -40,25 +50,23 @@ impl Allocator {
         }
     }
 
-    /// The signature number `index` of the withdrawal recorded as `payload` under `id`, as the signature service gave
-    /// it; `None` while there is none. `of` names the withdrawal's chain by its number at the hub, and its depository.
+    /// The signature number `index` of a withdrawal, as the signature service gave it; `None` while there is none.
     pub async fn signature(
         &self,
-        id: B256,
-        (chain, depository): (U256, &str),
-        payload: &Payload,
+        of: &SignedPayload<'_>,
         index: usize,
     ) -> Result<Option<Bytes>, ReadError> {
+        let (id, block) = (of.id, &of.payload.block);
         let state = state(&self.chain)?;
         let call = hashToSignCall {
-            chainId: chain,
-            depository: depository.to_owned(),
-            payload: payload.withdrawal.clone(),
+            chainId: of.chain,
+            depository: of.depository.to_owned(),
+            payload: of.payload.withdrawal.clone(),
             index: u32::try_from(index).map_err(|_| ReadError::TooLarge)?,
         };
-        let hash = view(state, self.contract, &call, &payload.block).await?;
+        let hash = view(state, self.contract, &call, block).await?;
         let call = signedPayloadsCall { id, hash };
-        let signature = view(state, self.contract, &call, &payload.block).await?;
+        let signature = view(state, self.contract, &call, block).await?;
         Ok(Some(signature).filter(|signature| !signature.is_empty()))
     }
 

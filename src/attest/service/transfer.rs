@@ -7,7 +7,8 @@ use vm::{
 
 use super::{Attested, Attestor, Error};
 use crate::attest::{
-    Refusal, claim::malformed, execution, owner::Requested, peers::Question, statement::Statement,
+    Refusal, claim::malformed, execution::Movement, owner::Requested, peers::Question,
+    statement::Statement,
 };
 
 /// A request to move a balance to another hub account.
@@ -42,8 +43,13 @@ impl Attestor {
         let held = self.hub.holds(owner.account, token, amount).await?;
         let block = held.ok_or_else(|| requested.insufficient())?;
         let (hub, nonce) = (&self.hub.settings.id, &requested.nonce);
-        let accounts = (owner.account, to);
-        let execution = execution::transferred(hub, accounts, (token, amount), nonce);
+        let movement = Movement {
+            from: owner.account,
+            to,
+            token,
+            amount,
+        };
+        let execution = movement.execution(hub, nonce);
         let digest = self.digest(&execution);
         let hub = ChainId::new(hub);
         let once = (owner.account, nonce.as_str());

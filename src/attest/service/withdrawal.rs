@@ -1,7 +1,10 @@
 //! How withdrawals ended (guide: protocol 8.5).
 
 use serde_json::{Map, Value};
-use vm::{B256, Bytes, Chain, ChainId, StateReader, TxRef, WithdrawalStatus, protocol::text};
+use vm::{
+    B256, Bytes, Chain, ChainId, StateReader, TxRef, WithdrawalStatus,
+    protocol::{message::Execution, text},
+};
 
 use super::{
     Attested, Attestor, Error, OwnedClaim, named,
@@ -15,7 +18,7 @@ use crate::{
         statement::{Statement, Verdict},
         withdrawal::{self, AddressRequest, Owned, Withdrawal},
     },
-    hub::{Allocator, Payload},
+    hub::{Allocator, Payload, SignedPayload},
 };
 
 /// The owner and purpose of a withdrawal address, as the caller wrote them.
@@ -114,11 +117,11 @@ impl Attestor {
                 sought.standing(sight, &payload)?
             }
         };
-        let ended = self.ended(&chain.spec.id, (&owned, &withdrawal), &standing, asked);
+        let verdict = self.verdict(&chain.spec.id, &owned, &withdrawal, &standing);
         Ok(WithdrawalAnswer {
             id: withdrawal.id,
             depository: owned.depository.text().to_owned(),
-            attested: ended.await?,
+            attested: self.sealed(verdict, asked).await?,
             status: standing.status,
         })
     }
@@ -160,9 +163,9 @@ impl Attestor {
             named: withdrawal.named,
         };
         let standing = sought.standing(sought.look().await?, &payload)?;
-        let ended = self.ended(&chain.spec.id, (&owned, &withdrawal), &standing, asked);
+        let verdict = self.verdict(&chain.spec.id, &owned, &withdrawal, &standing);
         Ok(EndedAnswer {
-            attested: ended.await?,
+            attested: self.sealed(verdict, asked).await?,
             status: standing.status,
         })
     }
@@ -200,25 +203,35 @@ impl Attestor {
         allocator.map_err(|why| Error::NoAllocator(why.to_owned()))
     }
 
-    /// Signs how a withdrawal ended; `None` while it is pending. What is signed does not depend on whether the caller
-    /// names a transaction.
-    async fn ended(
+    /// What to sign about a withdrawal; `None` while it is pending. It does not depend on whether the caller names a
+    /// transaction.
+    fn verdict(
         &self,
         chain: &ChainId,
-        (owned, withdrawal): (&Owned, &Withdrawal),
+        owned: &Owned,
+        withdrawal: &Withdrawal,
         standing: &Standing,
-        asked: Option<Asked>,
-    ) -> Result<Option<Attested>, Error> {
+    ) -> Option<(Execution, Statement)> {
         let escrow = owned.escrow(withdrawal.amount);
         let (verdict, execution) = match standing.status {
-            WithdrawalStatus::Pending => return Ok(None),
+            WithdrawalStatus::Pending => return None,
             WithdrawalStatus::Executed => (Verdict::Executed, escrow.burned(withdrawal.id)),
             WithdrawalStatus::Expired => (Verdict::Expired, escrow.returned(withdrawal.id)),
         };
         let digest = self.digest(&execution);
         let statement = Statement::withdrawal(chain, withdrawal.id, verdict, digest);
-        let statement = standing.ground(chain, statement);
-        Ok(Some(self.seal(execution, &statement, asked).await?))
+        Some((execution, standing.ground(chain, statement)))
+    }
+
+    async fn sealed(
+        &self,
+        verdict: Option<(Execution, Statement)>,
+        asked: Option<Asked>,
+    ) -> Result<Option<Attested>, Error> {
+        Ok(match verdict {
+            Some((execution, statement)) => Some(self.seal(execution, &statement, asked).await?),
+            None => None,
+        })
     }
 }
 
@@ -247,8 +260,13 @@ async fn signed(
     let unreadable = |why| malformed("the allocator's withdrawal", why);
     let count = codec.signatures(recorded).map_err(unreadable)?;
     bounded("the inputs of the withdrawal", count)?;
-    let of = (chain.spec.hub_chain_id, owned.depository.text());
-    let each = (0..count).map(|at| allocator.signature(id, of, payload, at));
+    let of = SignedPayload {
+        id,
+        payload,
+        chain: chain.spec.hub_chain_id,
+        depository: owned.depository.text(),
+    };
+    let each = (0..count).map(|at| allocator.signature(&of, at));
     let signatures = futures::future::try_join_all(each).await?;
     let Some(signatures) = signatures.into_iter().collect::<Option<Vec<_>>>() else {
         return Ok(None);
