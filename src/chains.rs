@@ -7,13 +7,14 @@ pub mod asking;
 mod head_calls;
 mod opened;
 mod providers;
+mod rules;
 mod settlement;
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use vm::{
-    Chain, ChainEntry, ChainSpec, Endpoint, Family, FillRouters, Provider, U256, quorum::Quorum,
+    Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, U256, quorum::Quorum,
     trade::TradingProvider,
 };
 
@@ -186,28 +187,6 @@ impl Chains {
     pub fn opened(&self) -> impl Iterator<Item = &Opened> {
         let listed = self.list.iter().flat_map(|loaded| &loaded.chain);
         listed.chain(&self.hub).chain(&self.allocator)
-    }
-
-    /// What each chain is judged by.
-    pub fn rules(&self) -> Vec<Value> {
-        let of = |opened: &Opened| {
-            let spec = &opened.chain.spec;
-            let routers = match &spec.fill_routers {
-                FillRouters::Any => Value::Null,
-                FillRouters::Listed(listed) => json!(listed),
-            };
-            json!({
-                "id": spec.id,
-                "family": spec.family.name,
-                "hubChainId": spec.hub_chain_id,
-                "depositories": spec.depositories().collect::<Vec<_>>(),
-                "finality": spec.finality,
-                "fillRouters": routers,
-                "additionalData": spec.additional,
-                "required": opened.required,
-            })
-        };
-        self.opened().map(of).collect()
     }
 
     /// What nobody can be attested anything without: in production the settlement chain's providers,

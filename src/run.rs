@@ -47,7 +47,6 @@ use crate::{
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
         service::{Attestor, Reachable},
-        shadow::Shadow,
         watch::Watcher,
     },
     chains::{Chains, Closed, Loaded, Opened},
@@ -144,21 +143,14 @@ impl Daemon {
         ready::warn_about_multisig(config);
         let (pair, reserve) = stores(config)?;
         let name = service(config, signer.address());
-        let judge = parts::judge(config, &chains);
-        let journal = Journal::new(pair.journal.clone(), signer).judged_by(judge);
-        let journal = Arc::new(journal);
-        let judged = oracle(
-            &chains,
-            settings,
-            journal.clone(),
-            pair.store.clone(),
-            peers(config)?,
-        );
+        let journal = parts::journal(config, &chains, (pair.journal.clone(), signer));
+        let (store, peers) = (pair.store.clone(), peers(config)?);
+        let judged = oracle(&chains, settings, journal.clone(), store, peers);
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
             oracle: claiming(config, judged),
             force: config.claims.force.clone(),
-            shadow: shadow(config)?,
+            shadow: parts::shadow(config)?,
         });
         let rendered = metrics.clone();
         let troubles = Arc::<Troubles>::default();
@@ -308,16 +300,6 @@ fn claiming(config: &Config, oracle: Attestor) -> Attestor {
         bound_nonces: config.bound_nonces(),
         ..oracle
     }
-}
-
-/// The other oracle of a daemon that lets no signature out.
-fn shadow(config: &Config) -> anyhow::Result<Option<Arc<Shadow>>> {
-    let Some(setting) = &config.shadow else {
-        return Ok(None);
-    };
-    tracing::warn!("SHADOW: every claim is judged and recorded, and no signature is let out");
-    let report = config.data_dir.join("shadow.jsonl");
-    Ok(Some(Arc::new(Shadow::new(setting.of.clone(), report)?)))
 }
 
 /// The stores, and what is kept free on their disks.

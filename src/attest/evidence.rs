@@ -5,7 +5,7 @@ use alloy::primitives::{B256, Bytes};
 use sha2::{Digest, Sha256};
 use vm::{
     LARGE_EVENTS, aside,
-    evidence::{self, Reads},
+    evidence::{self, Recorder},
 };
 
 use crate::store::rows::RowError;
@@ -66,12 +66,12 @@ pub struct Judge {
 }
 
 tokio::task_local! {
-    static UNDER_WAY: (Claim, Reads);
+    static UNDER_WAY: (Claim, Recorder);
 }
 
 /// Does `work`, which judges `claim`, and records what it reads.
 pub async fn of<T>(claim: Claim, work: impl Future<Output = T>) -> T {
-    let reads = Reads::current();
+    let reads = Recorder::current();
     let work = evidence::during(&reads, work);
     UNDER_WAY.scope((claim, reads.clone()), work).await
 }

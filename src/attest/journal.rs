@@ -10,6 +10,7 @@ mod halts;
 mod room;
 #[cfg(test)]
 mod tests;
+mod why;
 
 use std::{
     collections::HashMap,
@@ -18,7 +19,6 @@ use std::{
 
 use alloy::primitives::B256;
 use tokio::sync::OnceCell;
-use vm::evidence::Replay;
 use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
 
@@ -27,13 +27,13 @@ pub use self::halts::Watched;
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
     attest::{
-        evidence::{self, Evidence, Judge},
-        statement::{self, Statement, is_payment},
+        evidence::Judge,
+        statement::{Statement, is_payment},
     },
     sign::{SignError, Signer},
     store::{
-        Batch, Expect, Key, Outcome, Range, Store, StoreError,
-        rows::{self, RowError, claimed::Claimed, consumption, entry, signature, slot, void},
+        Batch, Expect, Key, Outcome, Store, StoreError,
+        rows::{self, RowError, consumption, entry, signature, slot, void},
     },
 };
 
@@ -230,50 +230,6 @@ impl Journal {
         )))
     }
 
-    /// Adds why the statement `key` is signed, where somebody said so. Evidence in place of the chains records nothing
-    /// new: it tells what was, and the statement may have become void since.
-    fn explained(&self, batch: Batch, key: &str, at: u64) -> Result<Batch, JournalError> {
-        if Replay::current().is_some() && !self.judge.replays {
-            return Err(JournalError::Unsure(format!("{key} stands no longer")));
-        }
-        let Some(why) = evidence::now(&self.judge)? else {
-            return Ok(batch);
-        };
-        let batch = batch.put(rows::evidence::key(key, at), why.row);
-        let Some(claim) = why.claim else {
-            return Ok(batch);
-        };
-        let statement = key.to_owned();
-        let of = Claimed { statement, at };
-        Ok(batch.put(rows::claimed::key(&claim), of.encode()?))
-    }
-
-    /// The evidence of the statement that was signed for an equal request, once its blocks are watched no longer; the
-    /// statement stands, and can be signed again without a chain.
-    pub async fn repeated(&self, claim: &B256) -> Result<Option<Evidence>, JournalError> {
-        let Some(row) = self.store.read(&rows::claimed::key(claim)).await? else {
-            return Ok(None);
-        };
-        let of = Claimed::decode(&row)?;
-        let Some(entry) = self.entry(&of.statement).await? else {
-            return Ok(None);
-        };
-        let watches = entry.facts.iter();
-        let watches: Vec<Key> = watches
-            .map(|fact| rows::watch::key(fact, &of.statement))
-            .collect();
-        let watched = self
-            .store
-            .read_all(&watches)
-            .await?
-            .iter()
-            .any(Option::is_some);
-        if watched || entry.at != of.at {
-            return Ok(None);
-        }
-        self.why(&of.statement, &entry).await
-    }
-
     /// The row of the same statement, if it is recorded.
     async fn known(&self, statement: &Statement) -> Result<Option<Vec<u8>>, JournalError> {
         let Some(row) = self.store.read(&entry::key(&statement.key)).await? else {
@@ -281,54 +237,6 @@ impl Journal {
         };
         let same = Entry::decode(&row)?.digest == statement.digest;
         Ok(same.then_some(row))
-    }
-
-    /// Why the statement of `entry`, under `key`, was signed; `None` for one that was signed without evidence.
-    pub async fn why(&self, key: &str, entry: &Entry) -> Result<Option<Evidence>, JournalError> {
-        let row = self.store.read(&rows::evidence::key(key, entry.at)).await?;
-        Ok(row.map(|row| Evidence::decode(&row)).transpose()?)
-    }
-
-    /// The keys of the statements that stand about a transaction, by its canonical `0x` hex: its deposits, and what
-    /// its payments serve.
-    pub async fn about(&self, chain: &str, transaction: &str) -> Result<Vec<String>, JournalError> {
-        let mut keys = Vec::new();
-        for kind in [statement::DEPOSIT, statement::PAYMENT] {
-            let prefix = format!("{kind}{chain}/{transaction}/");
-            let row = match kind {
-                statement::DEPOSIT => rows::SLOT,
-                _ => rows::CONSUMPTION,
-            };
-            let range = Range::new(row, prefix.as_bytes(), None, usize::MAX);
-            for (_, row) in self.store.scan(range).await? {
-                keys.push(match kind {
-                    statement::DEPOSIT => slot::decode(&row)?,
-                    _ => consumption::decode(&row)?,
-                });
-            }
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        Ok(keys)
-    }
-
-    /// The signature of the statement that stands under `key`; `None` where none stands, and while signing is halted
-    /// for a chain that it depends on.
-    pub async fn signature_of(&self, key: &str) -> Result<Option<Signature>, JournalError> {
-        let Some(entry) = self.entry(key).await? else {
-            return Ok(None);
-        };
-        for fact in &entry.facts {
-            if self
-                .store
-                .read(&rows::halt::key(&fact.chain))
-                .await?
-                .is_some()
-            {
-                return Ok(None);
-            }
-        }
-        Ok(Some(self.signature(&entry.digest, true).await?))
     }
 
     async fn refused(

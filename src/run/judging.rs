@@ -7,7 +7,7 @@ use hyper::{HeaderMap, Method, StatusCode, Version, header};
 use serde_json::Value;
 use vm::{
     B256, EvmAddress,
-    evidence::{self, Read, Reads, Replay},
+    evidence::{self, Read, Recorder, Replay},
 };
 
 use super::{Rules, claiming, clock::unix_seconds, oracle};
@@ -163,7 +163,7 @@ impl Judging {
             scopes: Arc::new([]),
             params,
         };
-        let reads = Reads::default();
+        let reads = Recorder::default();
         let judging = evidence::during(&reads, (endpoint.call)(request));
         let judging = NOW.scope(self.at, judging);
         let answer = match &self.replay {

@@ -10,7 +10,7 @@ use vm::{EvmAddress, Family, trade::Scheme};
 use super::signer::signer;
 use crate::{
     api::intents::{access, retirement::Retirement},
-    attest::{evidence::Judge, finality},
+    attest::{evidence::Judge, finality, journal::Journal, shadow::Shadow},
     chains::Chains,
     config::{ApiKey, Config, Integrator, Mistakes, Names, SolverOracle},
     http::Keys,
@@ -18,6 +18,7 @@ use crate::{
     market::Market,
     sign::{self, FormerKey, KeyRing, Signer, ed25519::Ed25519Key},
     solver::{chain::TradingChainError, judge::Patience},
+    store::Store,
     webhook::guard::Reach,
 };
 
@@ -62,18 +63,36 @@ impl Rules {
 
 /// Who judges, for the evidence: this version, and the digest of what `chains` and `config` say about claims.
 pub fn judge(config: &Config, chains: &Chains) -> Judge {
-    let claims = &config.claims;
     let rules = json!({
         "chains": chains.rules(),
         "hub": chains.hub_entry(),
-        "shortToleranceBps": claims.short_tolerance_bps,
-        "boundNonces": config.bound_nonces(),
+        "claims": format!("{:?}", config.claims),
+        "realMoney": config.moves_real_money(),
     });
     Judge {
         version: env!("CARGO_PKG_VERSION").into(),
         configuration: vm::evidence::digest(&rules),
         replays: false,
     }
+}
+
+/// The other oracle of a daemon that lets no signature out.
+pub fn shadow(config: &Config) -> anyhow::Result<Option<Arc<Shadow>>> {
+    let Some(setting) = &config.shadow else {
+        return Ok(None);
+    };
+    tracing::warn!("SHADOW: every claim is judged and recorded, and no signature is let out");
+    let report = config.data_dir.join("shadow.jsonl");
+    Ok(Some(Arc::new(Shadow::new(setting.of.clone(), report)?)))
+}
+
+/// The journal of what `chains` and `config` have judged.
+pub fn journal(
+    config: &Config,
+    chains: &Chains,
+    (store, signer): (Arc<dyn Store>, Arc<dyn Signer>),
+) -> Arc<Journal> {
+    Arc::new(Journal::new(store, signer).judged_by(judge(config, chains)))
 }
 
 /// What the integrator API and its solver are made of.

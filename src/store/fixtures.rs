@@ -4,23 +4,18 @@
 use alloy::primitives::{B256, U256};
 use vm::protocol::signature::Signature;
 
-use vm::evidence::{Answer, Question, Read, Said, Vote};
-
 use super::{
     Batch, Key, Store,
     rows::{
         account, attempt,
         claim::{Claim, Leg, Stage},
-        claimed::{self, Claimed},
         consumption,
         cursor::{Again, Cursor, Mark},
         dead::{self, Dead},
         delivery::{self, Delivery},
         deposit_tx,
         entry::{self, Consumed, Entry, Fact},
-        event,
-        evidence::{self, Evidence},
-        facts,
+        event, facts,
         halt::{self, Halt},
         history, integrator,
         lease::{self, Lease},
@@ -47,6 +42,9 @@ use crate::{
 };
 
 mod charted;
+mod explained;
+
+pub use explained::evidence;
 mod landing;
 mod listed;
 
@@ -143,6 +141,7 @@ pub fn rows() -> Vec<(Key, Vec<u8>)> {
         listing(),
         quoted(),
         charted::charted(),
+        explained::explained(),
     ]
     .concat()
 }
@@ -150,38 +149,6 @@ pub fn rows() -> Vec<(Key, Vec<u8>)> {
 /// The number of rows.
 pub fn count() -> u64 {
     rows().len() as u64
-}
-
-/// Why the statement was signed.
-pub fn evidence() -> Evidence {
-    let head = vm::Head {
-        block: vm::Block {
-            number: 9,
-            hash: b(9),
-            parent: b(8),
-            time: 90,
-        },
-        tagged: Some(7),
-    };
-    let answer = Answer::Head(head);
-    let votes = [Said::Answer(answer.digest()), Said::Late].map(|said| Vote {
-        provider: "a.example".into(),
-        said,
-    });
-    Evidence {
-        target: "/attestations/depository-deposits/v1".into(),
-        body: "{}".into(),
-        key: Some("label".into()),
-        version: "1.2.3".into(),
-        configuration: b(5),
-        reads: vec![Read {
-            chain: vm::ChainId::new(NETWORK),
-            question: Question::Head { fresh: false },
-            answer,
-            required: 1,
-            votes: votes.into(),
-        }],
-    }
 }
 
 fn journal() -> Vec<(Key, Vec<u8>)> {
@@ -215,19 +182,6 @@ fn journal() -> Vec<(Key, Vec<u8>)> {
         (watch::key(fact, STATEMENT), watch::encode(fact, false)),
         (void::key(STATEMENT, 0), gone.encode().unwrap()),
         (halt::key(NETWORK), halt.encode().unwrap()),
-        (
-            evidence::key(STATEMENT, stands.at),
-            evidence().encode().unwrap(),
-        ),
-        (
-            claimed::key(&b(6)),
-            Claimed {
-                statement: STATEMENT.into(),
-                at: stands.at,
-            }
-            .encode()
-            .unwrap(),
-        ),
         (
             signature::key(&b(1), &signer),
             signature::encode(made.as_bytes()),

@@ -206,9 +206,9 @@ tokio::task_local! {
 
 /// The reads of a claim so far.
 #[derive(Clone, Debug, Default)]
-pub struct Reads(Arc<Mutex<Vec<Read>>>);
+pub struct Recorder(Arc<Mutex<Vec<Read>>>);
 
-impl Reads {
+impl Recorder {
     /// The reads that are recorded now; new ones where none are.
     pub fn current() -> Self {
         READS
@@ -224,7 +224,7 @@ impl Reads {
 }
 
 /// Does `work` while `reads` records what it reads. What `work` spawns is not recorded.
-pub async fn during<T>(reads: &Reads, work: impl Future<Output = T>) -> T {
+pub async fn during<T>(reads: &Recorder, work: impl Future<Output = T>) -> T {
     READS.scope(reads.0.clone(), work).await
 }
 

@@ -10,6 +10,7 @@ mod conduct;
 mod dissent;
 mod heads;
 mod seat;
+mod votes;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -20,6 +21,7 @@ pub use self::seat::Health;
 use self::{
     dissent::{Agreed, Answer, Dissent, Open, Sight, is_same},
     seat::{Seat, Weight},
+    votes::Votes,
 };
 use crate::{
     ChainReader, Kept, Provider, ReadError, StateReader, aside,
@@ -115,35 +117,15 @@ impl Quorum {
             return self.replayed(&replay, &question());
         }
         let (_, mut open) = self.ask(&ask)?;
-        let mut groups: Vec<(Kept<T>, Vec<Arc<Seat>>)> = Vec::new();
-        let mut errors: Vec<(Arc<Seat>, ReadError)> = Vec::new();
-        while let Some((seat, answer)) = open.next().await {
-            match answer {
-                Ok(answer) => {
-                    let answer = Kept::new(answer);
-                    match groups.iter_mut().find(|(said, _)| is_same(said, &answer)) {
-                        Some((_, seats)) => seats.push(seat),
-                        None => groups.push((answer, vec![seat])),
-                    }
-                }
-                Err(error) => errors.push((seat, error)),
-            }
-            let agreed = |(said, seats): &(Kept<T>, Vec<_>)| {
-                let required = if said.is_proof() {
-                    self.required
-                } else {
-                    self.seats.len()
-                };
-                seats.len() >= required
-            };
-            if let Some(found) = groups.iter().position(agreed) {
-                let (answer, seats) = groups.swap_remove(found);
-                evidence::note(|| self.read(question(), (&answer, &seats), (&groups, &errors)));
-                let others = groups.iter().flat_map(|(said, seats)| {
-                    let each = move |seat: &Arc<Seat>| (seat.clone(), Ok(copy(said)));
-                    seats.iter().map(each)
+        let mut votes = Votes::new();
+        while let Some(said) = open.next().await {
+            votes.add(said);
+            if let Some((answer, seats)) = votes.agreed(self.required, self.seats.len()) {
+                evidence::note(|| {
+                    let shown = aside(answer.is_large(), || answer.shown());
+                    let digest = shown.digest();
+                    self.evidence(question(), shown, |seat| votes.said((digest, &seats), seat))
                 });
-                let errors = errors.into_iter().map(|(seat, error)| (seat, Err(error)));
                 let copied = copy(&answer);
                 let agreed = Agreed {
                     what,
@@ -151,21 +133,14 @@ impl Quorum {
                     seats,
                     ask: Arc::new(ask),
                 };
-                agreed.settle(others.chain(errors).collect(), open);
+                agreed.settle(votes.each(), open);
                 return Ok(copied);
             }
         }
-        let is_said = |said: &ReadError| {
-            let same = errors.iter().filter(|(_, error)| error == said);
-            same.count() >= self.required
-        };
-        let by_question =
-            |error: &ReadError| matches!(error, ReadError::TooLarge | ReadError::Foreign(_));
-        let mut said = errors.iter().map(|(_, error)| error);
-        if let Some(error) = said.find(|error| by_question(error) && is_said(error)) {
-            return Err(error.clone());
+        match votes.by_question(self.required) {
+            Some(error) => Err(error.clone()),
+            None => Err(self.disagreement(what, &votes)),
         }
-        Err(self.disagreement(what, &groups, &errors))
     }
 
     /// The recorded answer to a question.
@@ -173,32 +148,6 @@ impl Quorum {
         let read = replay.read(&self.chain, question)?;
         evidence::note(|| read.clone());
         T::of_evidence(read.answer).ok_or_else(|| replay.other(&self.chain))
-    }
-
-    /// An agreed answer as evidence, with what the other providers said.
-    fn read<T: Answer>(
-        &self,
-        question: Question,
-        (answer, seats): (&Kept<T>, &[Arc<Seat>]),
-        (others, errors): (&[(Kept<T>, Vec<Arc<Seat>>)], &[(Arc<Seat>, ReadError)]),
-    ) -> evidence::Read {
-        let shown = aside(answer.is_large(), || answer.shown());
-        let agreed = shown.digest();
-        let said = |seat: &Arc<Seat>| {
-            let has = |seats: &[Arc<Seat>]| seats.iter().any(|other| Arc::ptr_eq(other, seat));
-            if has(seats) {
-                return Said::Answer(agreed);
-            }
-            if let Some((other, _)) = others.iter().find(|(_, seats)| has(seats)) {
-                return Said::Answer(aside(other.is_large(), || other.shown().digest()));
-            }
-            match errors.iter().find(|(other, _)| Arc::ptr_eq(other, seat)) {
-                Some((_, error)) => Said::Failed(error.to_string().into()),
-                None if seat.counts() => Said::Late,
-                None => Said::SetAside,
-            }
-        };
-        self.evidence(question, shown, said)
     }
 
     /// A read of this quorum as evidence.
@@ -250,12 +199,8 @@ impl Quorum {
     }
 
     /// Records a disagreement; it sets nobody aside, because nobody can tell who is wrong.
-    fn disagreement<T: Answer>(
-        &self,
-        what: &'static str,
-        groups: &[(Kept<T>, Vec<Arc<Seat>>)],
-        errors: &[(Arc<Seat>, ReadError)],
-    ) -> ReadError {
+    fn disagreement<T: Answer>(&self, what: &'static str, votes: &Votes<T>) -> ReadError {
+        let (groups, errors) = (&votes.groups, &votes.errors);
         for (said, seats) in groups {
             let mut others = groups.iter().filter(|(other, _)| !is_same(other, said));
             if others.any(|(other, _)| said.against(other) != Dissent::Honest) {

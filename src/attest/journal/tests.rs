@@ -13,7 +13,10 @@ use vm::types::TxRef;
 
 use super::*;
 use crate::{
-    attest::statement::{Mode, Verdict},
+    attest::{
+        evidence,
+        statement::{Mode, Verdict},
+    },
     sign::raw::RawKey,
     store::{Range, memory::MemoryStore, sled::SledStore},
 };

@@ -41,20 +41,22 @@ pub enum Dissent {
     Lie,
 }
 
+/// An answer that evidence can have.
+pub trait Recorded: Sized {
+    /// The answer as evidence: a large one as its digest.
+    fn shown(&self) -> evidence::Answer;
+    /// The answer that evidence has; `None` for one of another kind.
+    fn of_evidence(answer: evidence::Answer) -> Option<Self>;
+}
+
 /// An answer on which providers vote.
-pub trait Answer: Large + Clone + Send + Sync + 'static {
+pub trait Answer: Recorded + Large + Clone + Send + Sync + 'static {
     /// Whether two answers are the same vote.
     fn same(&self, other: &Self) -> bool;
     /// Whether a quorum with this answer proves it, whatever the other providers say.
     fn is_proof(&self) -> bool {
         true
     }
-
-    /// The answer as evidence: a large one as its digest.
-    fn shown(&self) -> evidence::Answer;
-
-    /// The answer that evidence has; `None` for one of another kind.
-    fn of_evidence(answer: evidence::Answer) -> Option<Self>;
 
     /// What `self` means when `agreed`, a different answer, is agreed.
     fn against(&self, agreed: &Self) -> Dissent;
@@ -84,11 +86,7 @@ impl Large for Bytes {}
 impl Large for Option<Block> {}
 impl Large for Sight {}
 
-impl Answer for Transaction {
-    fn same(&self, other: &Self) -> bool {
-        self == other
-    }
-
+impl Recorded for Transaction {
     fn shown(&self) -> evidence::Answer {
         match self.is_large() {
             true => evidence::Answer::Large(digest(self)),
@@ -101,6 +99,79 @@ impl Answer for Transaction {
             evidence::Answer::Transaction(found) => Some(*found),
             _ => None,
         }
+    }
+}
+
+impl Recorded for WithdrawalStatus {
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Withdrawal(*self)
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Withdrawal(status) => Some(status),
+            _ => None,
+        }
+    }
+}
+
+impl Recorded for u64 {
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Sequence(*self)
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Sequence(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+impl Recorded for Bytes {
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::View(self.clone())
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::View(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+impl Recorded for Option<Block> {
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Settled(self.clone())
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Settled(block) => Some(block),
+            _ => None,
+        }
+    }
+}
+
+impl Recorded for Sight {
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Contains(*self == Self::Holds)
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Contains(holds) => {
+                Some(if holds { Self::Holds } else { Self::Other })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Answer for Transaction {
+    fn same(&self, other: &Self) -> bool {
+        self == other
     }
 
     /// A receipt may not be there yet when it is read, although its block is when that is read.
@@ -115,17 +186,6 @@ impl Answer for Transaction {
 impl Answer for WithdrawalStatus {
     fn same(&self, other: &Self) -> bool {
         self == other
-    }
-
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::Withdrawal(*self)
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Withdrawal(status) => Some(status),
-            _ => None,
-        }
     }
 
     /// Some chains show their state only as it is now: a withdrawal may end between two reads, or be in doubt again for a
@@ -148,17 +208,6 @@ impl Answer for u64 {
         self == other
     }
 
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::Sequence(*self)
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Sequence(number) => Some(number),
-            _ => None,
-        }
-    }
-
     fn against(&self, _: &Self) -> Dissent {
         Dissent::Lie
     }
@@ -167,17 +216,6 @@ impl Answer for u64 {
 impl Answer for Bytes {
     fn same(&self, other: &Self) -> bool {
         self == other
-    }
-
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::View(self.clone())
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::View(bytes) => Some(bytes),
-            _ => None,
-        }
     }
 
     fn against(&self, _: &Self) -> Dissent {
@@ -189,17 +227,6 @@ impl Answer for Bytes {
 impl Answer for Option<Block> {
     fn same(&self, other: &Self) -> bool {
         self == other
-    }
-
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::Settled(self.clone())
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Settled(block) => Some(block),
-            _ => None,
-        }
     }
 
     fn against(&self, _: &Self) -> Dissent {
@@ -234,19 +261,6 @@ impl Sight {
 impl Answer for Sight {
     fn same(&self, other: &Self) -> bool {
         self == other
-    }
-
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::Contains(*self == Self::Holds)
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Contains(holds) => {
-                Some(if holds { Self::Holds } else { Self::Other })
-            }
-            _ => None,
-        }
     }
 
     /// A shorter chain proves nothing about the block: one liar and one honest laggard would deny it.

@@ -119,18 +119,20 @@ impl crate::Large for Huge {
     }
 }
 
-impl Answer for Huge {
-    fn same(&self, other: &Self) -> bool {
-        self.work();
-        self.kind == other.kind
-    }
-
+impl dissent::Recorded for Huge {
     fn shown(&self) -> evidence::Answer {
         evidence::Answer::Sequence(self.kind.into())
     }
 
     fn of_evidence(_: evidence::Answer) -> Option<Self> {
         None
+    }
+}
+
+impl Answer for Huge {
+    fn same(&self, other: &Self) -> bool {
+        self.work();
+        self.kind == other.kind
     }
 
     fn against(&self, _: &Self) -> Dissent {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     WithdrawalStatus,
-    evidence::{Answer as Shown, Read, Reads, during},
+    evidence::{Answer as Shown, Read, Recorder, during},
 };
 
 /// Everything that a quorum can be asked, in one order.
@@ -25,7 +25,7 @@ async fn everything<R: ChainReader + StateReader>(
 }
 
 async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<Read>) {
-    let reads = Reads::default();
+    let reads = Recorder::default();
     let done = during(&reads, work).await;
     (done, reads.all())
 }
