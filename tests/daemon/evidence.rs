@@ -86,7 +86,7 @@ fn transactions(body: &Value) -> Vec<(String, String)> {
 
 /// The keys of all statements in the journal of a daemon that has ended.
 async fn statements(directory: &TempDir) -> Vec<String> {
-    let directories = Directories::new(&directory.path().join("data"), None);
+    let directories = Directories::new(directory.path().join("data"), None);
     let pair = Pair::open(&directories, Making::Refused).unwrap();
     let all = Range::new(rows::ENTRY, &[], None, usize::MAX);
     let found = pair.journal.scan(all).await.unwrap();

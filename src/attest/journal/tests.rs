@@ -1076,7 +1076,7 @@ async fn statements_are_found_by_their_transaction_and_signed_again_only_while_t
         .reorged(&credited.key, &base(), &block(7, 1), 6)
         .await
         .unwrap();
-    assert_eq!(about("base", "0x11").await, [paid.key.clone()]);
+    assert_eq!(about("base", "0x11").await, vec![paid.key.clone()]);
     // The chain is halted.
     assert_eq!(journal.signature_of(&paid.key).await.unwrap(), None);
     assert_eq!(journal.signature_of(&credited.key).await.unwrap(), None);

@@ -92,14 +92,14 @@ async fn transfer_needs_the_owners_word_and_balance() {
         ("OWNER_SIGNATURE_INVALID", |r| r.nonce = "other".into()),
         ("OWNER_SIGNATURE_INVALID", |r| r.owner = DEPOSITOR.into()),
         ("OWNER_SIGNATURE_INVALID", |r| {
-            r.recipient = DEPOSITOR.into()
+            r.recipient = DEPOSITOR.into();
         }),
         ("OWNER_SIGNATURE_INVALID", |r| r.chain = "base".into()),
         ("OWNER_SIGNATURE_INVALID", |r| {
-            r.currency = fixtures::TOKEN.into()
+            r.currency = fixtures::TOKEN.into();
         }),
         ("OWNER_SIGNATURE_INVALID", |r| {
-            r.owner_chain = "ethereum".into()
+            r.owner_chain = "ethereum".into();
         }),
         ("TRANSFER_ZERO", |r| r.amount = "0".into()),
         ("INVALID_REQUEST", |r| r.amount = "1.5".into()),
@@ -185,10 +185,10 @@ async fn an_owners_signature_serves_the_withdrawal_that_it_was_made_for() {
             c.requested.recipient = DEPOSITOR.into();
         }),
         ("OWNER_SIGNATURE_INVALID", |c| {
-            c.requested.amount = "499".into()
+            c.requested.amount = "499".into();
         }),
         ("OWNER_SIGNATURE_INVALID", |c| {
-            c.requested.chain = "base".into()
+            c.requested.chain = "base".into();
         }),
         ("OWNER_SIGNATURE_INVALID", |c| {
             c.requested.currency = fixtures::TOKEN.into();
@@ -348,18 +348,19 @@ fn proof(claim: &mut OwnedClaim) -> &mut ReturnClaim {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn a_deposit_that_returned_goes_where_its_order_refunds_it() {
     let fixture = Fixture::new();
     let cases: &[Change<OwnedClaim>] = &[
         ("RECOVERY_MISMATCH", |c| c.requested.amount = "999".into()),
         ("RECOVERY_MISMATCH", |c| {
-            c.requested.recipient = RECIPIENT.into()
+            c.requested.recipient = RECIPIENT.into();
         }),
         ("RECOVERY_MISMATCH", |c| {
-            c.requested.owner = RECIPIENT.into()
+            c.requested.owner = RECIPIENT.into();
         }),
         ("RECOVERY_MISMATCH", |c| {
-            c.requested.owner_chain = "base".into()
+            c.requested.owner_chain = "base".into();
         }),
         ("RECOVERY_MISMATCH", |c| c.requested.chain = "base".into()),
         ("RECOVERY_MISMATCH", |c| {
@@ -367,12 +368,12 @@ async fn a_deposit_that_returned_goes_where_its_order_refunds_it() {
         }),
         ("WITHDRAWAL_ZERO", |c| c.requested.amount = "0".into()),
         ("ORDER_SIGNATURE_INVALID", |c| {
-            proof(c).signature = "0x".into()
+            proof(c).signature = "0x".into();
         }),
         ("DEPOSIT_NOT_FOUND", |c| proof(c).onchain_id = "0x1".into()),
         ("CHAIN_NOT_AVAILABLE", |c| proof(c).chain = "nochain".into()),
         ("INVALID_REQUEST", |c| {
-            proof(c).transaction = "garbage".into()
+            proof(c).transaction = "garbage".into();
         }),
         ("TRANSACTION_MISSING", |c| {
             proof(c).transaction = fixtures::tx(0x55).text.to_string();
@@ -394,7 +395,7 @@ async fn a_deposit_that_returned_goes_where_its_order_refunds_it() {
     let claim = returning(&fixture);
     let states: &[Change<World>] = &[
         ("ORDER_NOT_GIVEN_UP", |w| {
-            *w.hub.mapped.lock().unwrap() = false
+            *w.hub.mapped.lock().unwrap() = false;
         }),
         ("DEPOSIT_NOT_RECOVERED", |w| {
             w.hub.executed.lock().unwrap().as_mut().unwrap().clear();

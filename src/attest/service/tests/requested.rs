@@ -7,6 +7,9 @@ use vm::protocol::{
 
 use super::*;
 
+/// A code, and the change that is refused with it.
+type Change<T> = (&'static str, fn(&mut T));
+
 pub(super) fn claim() -> RequestClaim {
     RequestClaim {
         chain: "ethereum".into(),
@@ -135,15 +138,15 @@ async fn what_the_executor_spent_returns_to_the_order() {
 
 #[tokio::test]
 async fn a_request_is_what_the_allocator_recorded() {
-    let cases: &[(&str, fn(&mut RequestClaim))] = &[
+    let cases: &[Change<RequestClaim>] = &[
         ("WITHDRAW_REQUEST_NOT_AVAILABLE", |c| {
-            c.amount = "701".into()
+            c.amount = "701".into();
         }),
         ("WITHDRAW_REQUEST_NOT_AVAILABLE", |c| {
-            c.receiver = DEPOSITOR.into()
+            c.receiver = DEPOSITOR.into();
         }),
         ("WITHDRAW_REQUEST_NOT_AVAILABLE", |c| {
-            c.spender = RECIPIENT.into()
+            c.spender = RECIPIENT.into();
         }),
         ("WITHDRAWAL_ZERO", |c| c.amount = "0".into()),
         ("INVALID_REQUEST", |c| c.amount = "x".into()),
@@ -151,10 +154,10 @@ async fn a_request_is_what_the_allocator_recorded() {
         ("INVALID_REQUEST", |c| c.receiver = "x".into()),
         ("CHAIN_NOT_AVAILABLE", |c| c.chain = "nochain".into()),
         ("CHAIN_NOT_AVAILABLE", |c| {
-            c.spender_chain = "nochain".into()
+            c.spender_chain = "nochain".into();
         }),
         ("DEPOSITORY_NOT_CONFIGURED", |c| {
-            c.depository = Some(RECIPIENT.into())
+            c.depository = Some(RECIPIENT.into());
         }),
         ("TRANSACTION_MISSING", |c| {
             c.transaction = Some(fixtures::tx(0x55).text.to_string());
@@ -167,7 +170,7 @@ async fn a_request_is_what_the_allocator_recorded() {
         change(&mut claim);
         assert_eq!(word(world.requested(&claim).await), *code, "{at}");
     }
-    let states: &[(&str, fn(&mut World))] = &[
+    let states: &[Change<World>] = &[
         ("read", |w| {
             *w.hub.broken.lock().unwrap() = Some(ReadError::Quorum("two forks".into()));
         }),
