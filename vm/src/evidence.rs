@@ -236,8 +236,3 @@ pub fn note(read: impl FnOnce() -> Read) {
         reads.push(read);
     }
 }
-
-/// Whether reads are recorded.
-pub fn is_kept() -> bool {
-    READS.try_with(|_| ()).is_ok()
-}
