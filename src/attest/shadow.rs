@@ -12,6 +12,7 @@ use std::{
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use vm::{http, protocol::limits};
 
 use super::{
     document::{differing, unsigned},
@@ -70,9 +71,8 @@ impl Shadow {
         let Some(other) = &self.other else {
             return;
         };
-        let Ok(url) = other.join(&claim.target) else {
-            return self.count("failed");
-        };
+        // Appended as to a peer's URL, so that no target names another host.
+        let url = format!("{}{}", other.as_str().trim_end_matches('/'), claim.target);
         let Ok(place) = self.places.clone().try_acquire_owned() else {
             return self.count("left_out");
         };
@@ -91,18 +91,21 @@ impl Shadow {
 
     async fn ask(
         &self,
-        url: Url,
+        url: String,
         claim: &Claim,
         secret: Option<String>,
-    ) -> Result<Answered, reqwest::Error> {
+    ) -> Result<Answered, String> {
         let mut asked = self.client.post(url).body(claim.body.to_vec());
         asked = asked.header("content-type", "application/json");
         if let Some(secret) = secret {
             asked = asked.header("x-api-key", secret);
         }
-        let answer = asked.send().await?;
+        let answer = asked.send().await;
+        let mut answer = answer.map_err(|error| error.without_url().to_string())?;
         let status = answer.status().as_u16();
-        let mut body = serde_json::from_slice(&answer.bytes().await?).unwrap_or_default();
+        let whole = http::capped(&mut answer, limits::ANSWER).await;
+        let whole = whole.map_err(|error| error.what().to_owned())?;
+        let mut body = serde_json::from_slice(&whole).unwrap_or_default();
         unsigned(&mut body);
         Ok(Answered { status, body })
     }

@@ -168,9 +168,7 @@ impl Answer {
             Self::View(bytes) => digest(bytes),
         }
     }
-}
 
-impl Answer {
     /// The number of events that it has.
     pub fn events(&self) -> usize {
         match self {
