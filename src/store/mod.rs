@@ -16,6 +16,7 @@ pub mod lease;
 pub mod listing;
 pub mod memory;
 pub mod pair;
+mod preconditions;
 pub mod requests;
 pub mod reserve;
 pub mod retention;
@@ -26,6 +27,7 @@ pub mod walk;
 
 use async_trait::async_trait;
 
+pub use self::preconditions::Preconditions;
 pub use self::sled::{Making, OpenError, ReplaceError, home};
 
 /// The layout of a store as a whole: its row kinds and their relations. A store with another layout does not open.
@@ -185,6 +187,16 @@ impl Batch {
     /// Whether the batch has no preconditions and no writes.
     pub fn is_empty(&self) -> bool {
         self.expects.is_empty() && self.writes.is_empty() && self.append.is_none()
+    }
+
+    /// Whether it writes a row that is absent if its preconditions hold.
+    fn writes_new_row(&self) -> bool {
+        let absent = |key: &Key| {
+            let mut expects = self.expects.iter();
+            expects.any(|(of, expect)| of == key && *expect == Expect::Absent)
+        };
+        let mut writes = self.writes.iter();
+        writes.any(|(key, value)| value.is_some() && absent(key))
     }
 
     /// The rows that the batch would write: the key of each, and the bytes of key and value.

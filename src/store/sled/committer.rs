@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Failure, Key, Kind, OWN, disk::Disk, flat, flat_name, guarded};
+use super::{Failure, Key, Kind, OWN, disk::Disk, flat, flat_name, guarded, pace};
 use crate::store::{Batch, Outcome, StoreError, number};
 
 /// The most commits of a group, which bounds the wait of the first one.
@@ -98,7 +98,7 @@ impl Committer {
         }
         self.disk.room().map_err(|error| error.to_string())?;
         let written = guarded(|| {
-            self.tree.apply_batch(rows)?;
+            pace::batch(|| self.tree.apply_batch(rows))?;
             self.tree.flush().map(drop)
         });
         // Also after a failed write, because only a sync tells whether earlier pages are lost.
@@ -114,10 +114,11 @@ fn decide(tree: &::sled::Tree, batch: Batch, changes: &mut Changes) -> ::sled::R
     if let Some(refused) = batch.refusal(|key| current(tree, changes, &flat(key)))? {
         return Ok(refused);
     }
+    // A batch of unchanged rows costs no sync. One with a new row does anyway, and saves the looks at the others.
+    let changes_anyway = batch.writes_new_row();
     for (key, value) in batch.writes {
         let key = flat(&key);
-        // An unchanged row costs no sync.
-        if current(tree, changes, &key)? != value {
+        if changes_anyway || current(tree, changes, &key)? != value {
             changes.insert(key, value);
         }
     }

@@ -8,6 +8,7 @@ mod committer;
 mod disk;
 mod guard;
 mod open;
+mod pace;
 mod replace;
 mod scan;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use self::{
     disk::Disk,
     guard::guarded,
     open::{lock, open_tree, patiently, prepare},
+    pace::Pace,
 };
 pub use self::{
     open::{Making, OpenError, Origin, home},
@@ -48,6 +50,7 @@ pub struct SledStore {
     origin: Origin,
     /// Which kinds of rows the store accepts.
     takes: fn(Kind) -> bool,
+    pace: Arc<Pace>,
 }
 
 /// Everything that an open store holds; closing releases all of it.
@@ -135,6 +138,7 @@ impl SledStore {
             open,
             origin,
             takes: |_| true,
+            pace: Arc::default(),
         })
     }
 
@@ -152,16 +156,54 @@ impl SledStore {
         Some(open.committer)
     }
 
+    /// Reads on a blocking thread.
     async fn reading<T: Send + 'static>(
         &self,
         read: impl FnOnce(&::sled::Tree) -> ::sled::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.failure.check()?;
         let (tree, failure) = (self.with(|open| open.tree.clone())?, self.failure.clone());
-        let task = move || guarded(|| read(&tree)).map_err(|why| failure.set(&why));
-        let joined = tokio::task::spawn_blocking(task).await;
+        let joined = tokio::task::spawn_blocking(move || look(tree, &failure, read)).await;
         joined.unwrap_or(Err(StoreError::Closed))
     }
+
+    /// Reads on the caller's thread.
+    async fn reading_here<T>(
+        &self,
+        read: impl FnOnce(&::sled::Tree) -> ::sled::Result<T>,
+    ) -> Result<T, StoreError> {
+        // Many such reads in a row wait for nothing: the task lets others run all the same.
+        tokio::task::coop::consume_budget().await;
+        self.failure.check()?;
+        look(self.with(|open| open.tree.clone())?, &self.failure, read)
+    }
+
+    /// The rows under `keys`, in their order.
+    async fn rows(&self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let (pace, count) = (self.pace.clone(), keys.len());
+        let read = move |tree: &::sled::Tree| {
+            let row = |key| Ok(tree.get(key)?.map(|value: ::sled::IVec| value.to_vec()));
+            pace.measured(count, || keys.into_iter().map(row).collect())
+        };
+        match self.pace.may_wait(count) {
+            true => self.reading(read).await,
+            false => self.reading_here(read).await,
+        }
+    }
+}
+
+/// Reads, and drops the tree: sled panics when the sync of its last handle fails.
+fn look<T>(
+    tree: ::sled::Db,
+    failure: &Failure,
+    read: impl FnOnce(&::sled::Tree) -> ::sled::Result<T>,
+) -> Result<T, StoreError> {
+    let looked = guarded(move || {
+        let found = read(&tree);
+        drop(tree);
+        found
+    });
+    looked.map_err(|why| failure.set(&why))
 }
 
 #[async_trait]
@@ -183,18 +225,12 @@ impl Store for SledStore {
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
-        let key = flat(key);
-        self.reading(move |tree| Ok(tree.get(key)?.map(|value| value.to_vec())))
-            .await
+        let rows = self.rows(vec![flat(key)]).await?;
+        Ok(rows.into_iter().next().flatten())
     }
 
     async fn read_all(&self, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        let keys: Vec<_> = keys.iter().map(flat).collect();
-        self.reading(move |tree| {
-            let read = |key| Ok(tree.get(key)?.map(|value: ::sled::IVec| value.to_vec()));
-            keys.into_iter().map(read).collect()
-        })
-        .await
+        self.rows(keys.iter().map(flat).collect()).await
     }
 
     async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {

@@ -203,6 +203,35 @@ async fn flip_bits(directory: &Path) {
 }
 
 #[tokio::test]
+async fn a_batch_with_a_new_row_writes_its_other_rows_too() {
+    let directory = tempfile::tempdir().unwrap();
+    fill(directory.path(), 3).await;
+    let store = SledStore::open(directory.path()).unwrap();
+    let batch = Batch::new()
+        .expect(key(20), Expect::Absent)
+        .put(key(20), value(20))
+        .claim(key(0), value(0))
+        .put(key(1), value(7))
+        .delete(key(2))
+        .delete(key(3));
+    assert_eq!(store.commit(batch.clone()).await, Ok(Outcome::APPLIED));
+    let refused = store.commit(batch).await.unwrap();
+    assert!(matches!(refused, Outcome::Refused { .. }));
+    // So many rows are read on a blocking thread, and one is not.
+    let keys: Vec<_> = (0..=20).map(key).collect();
+    let rows = store.read_all(&keys).await.unwrap();
+    for (row, number) in rows.iter().zip(0..) {
+        let expected = match number {
+            0 | 20 => Some(value(number)),
+            1 => Some(value(7)),
+            _ => None,
+        };
+        assert_eq!(*row, expected, "{number}");
+        assert_eq!(store.read(&key(number)).await, Ok(expected));
+    }
+}
+
+#[tokio::test]
 async fn after_a_failed_sync_nothing_is_answered() {
     let directory = tempfile::tempdir().unwrap();
     fill(directory.path(), 1).await;
