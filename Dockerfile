@@ -7,8 +7,11 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends cmake clang \
     && rm -rf /var/lib/apt/lists/*
 COPY . .
+# jemalloc is built for one page size; kernels of arm64 have pages of up to 64 KB.
 # Line tables go into a file of their own, which the binary names; debuggers and backtraces look for it beside it.
-RUN CARGO_PROFILE_RELEASE_STRIP=none cargo build --release --locked --package intentd \
+RUN if [ "$(uname -m)" = aarch64 ]; then export JEMALLOC_SYS_WITH_LG_PAGE=16; fi \
+    && CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_LTO=thin CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
+       cargo build --release --locked --package intentd \
     && install -D target/release/intentd /out/intentd \
     && cd /out \
     && objcopy --only-keep-debug intentd intentd.debug \

@@ -4,6 +4,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use intentd::cli::{self, Arguments};
+use tikv_jemallocator::Jemalloc;
+
+// Threads free memory that other threads allocated; with glibc they wait for each other's arenas.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
