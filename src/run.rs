@@ -150,6 +150,7 @@ impl Daemon {
             listed: chains.list().iter().map(listed).collect(),
             oracle: claiming(config, judged),
             force: config.claims.force.clone(),
+            kept: oracle::kept::KeptAnswers::default(),
             shadow: parts::shadow(config)?,
         });
         let rendered = metrics.clone();

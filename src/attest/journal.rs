@@ -27,12 +27,13 @@ pub use self::halts::Watched;
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
     attest::{
+        basis,
         evidence::Judge,
         statement::{Statement, is_payment},
     },
     sign::{SignError, Signer},
     store::{
-        Batch, Expect, Key, Outcome, Store, StoreError,
+        Batch, Expect, Key, Outcome, Preconditions, Store, StoreError,
         rows::{self, RowError, consumption, entry, signature, slot, void},
     },
 };
@@ -133,6 +134,12 @@ impl Journal {
         signature.await.copied()
     }
 
+    /// Whether the [`basis`] of an answer holds. The rows are read one by one, and may not be durable yet: it is for an
+    /// answer that was given before, whose rows were durable then.
+    pub async fn still_holds(&self, basis: &Preconditions) -> Result<bool, JournalError> {
+        Ok(basis.hold(&*self.store).await?)
+    }
+
     /// The entry under a statement's key, with its digest and payload.
     pub async fn entry(&self, key: &str) -> Result<Option<Entry>, JournalError> {
         let row = self.store.read(&entry::key(key)).await?;
@@ -204,10 +211,13 @@ impl Journal {
             if !stood {
                 batch = self.explained(batch, &statement.key, now)?;
             }
+            basis::add(&batch);
             let (key, found) = match self.store.commit(batch).await? {
                 Outcome::Applied { .. } => return Ok(stood),
                 Outcome::Refused { key, found } => (key, found),
             };
+            // What follows reads rows that the batch does not expect.
+            basis::not_only_rows();
             if key.kind == rows::CONSUMPTION {
                 let what = String::from_utf8_lossy(&key.name);
                 let holder = found.as_deref().map(consumption::decode).transpose()?;

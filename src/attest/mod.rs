@@ -8,9 +8,10 @@
 //!
 //! The rest does I/O: [`evidence`] records why a statement is signed, [`read`] reads a claim's transactions, [`journal`]
 //! signs, [`peers`] asks other oracles, [`shadow`] compares with another oracle, [`service`] combines these, and
-//! [`watch`] checks that signed facts are still on the chain.
+//! [`watch`] checks that signed facts are still on the chain. [`basis`] notes what an answer depends on.
 
 pub mod backing;
+pub mod basis;
 pub mod claim;
 pub mod deposit;
 pub mod document;

@@ -47,6 +47,7 @@ pub use withdrawal::{
 use super::{
     Refusal,
     backing::Tolerance,
+    basis,
     claim::malformed,
     journal::{Journal, JournalError},
     peers::{
@@ -188,6 +189,10 @@ impl Attestor {
     ) -> Result<[Vec<Corroborated>; N], Error> {
         let statements = messages.each_ref().map(|(_, statement)| *statement);
         let messages = messages.map(|(spelled, _)| spelled);
+        if asked.is_some() {
+            // What peers answer is in no row.
+            basis::not_only_rows();
+        }
         let own = self.journal.signer();
         let ours = try_join_all(statements.map(|statement| self.sign(statement)));
         let theirs = async {

@@ -13,20 +13,32 @@ use serde_json::{Map, Value, error::Category};
 use super::ApiError;
 use crate::json::{Cause, Fault, short};
 
+const JSON: &str = "application/json";
+
 /// Parses a body that must be a JSON object, by the content-type rules of the guide's protocol 10.1.
 pub fn object(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
-    let media = content_type.unwrap_or_default();
-    let media = media.split(';').next().unwrap_or_default().trim();
+    let media = media(content_type);
     match (media.to_ascii_lowercase().as_str(), body.is_empty()) {
-        ("application/json", true) => Err(ApiError::refused(
+        (JSON, true) => Err(ApiError::refused(
             "EMPTY_BODY",
             "Body cannot be empty when content-type is set to 'application/json'",
         )),
-        ("application/json", false) => object_of(body),
+        (JSON, false) => object_of(body),
         ("text/plain", _) | ("", true) => Err(not_object()),
         ("", false) => Err(ApiError::MediaType("none".into())),
         _ => Err(ApiError::MediaType(short(media))),
     }
+}
+
+/// Whether a body of this content type is read as JSON.
+pub fn is_json(content_type: Option<&str>) -> bool {
+    media(content_type).eq_ignore_ascii_case(JSON)
+}
+
+/// The media type without its parameters; empty without one.
+fn media(content_type: Option<&str>) -> &str {
+    let media = content_type.unwrap_or_default();
+    media.split(';').next().unwrap_or_default().trim()
 }
 
 /// Reads `value` as `T`. A 400 names the first wrong field and what was expected.

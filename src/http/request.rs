@@ -111,6 +111,11 @@ impl Request {
         })
     }
 
+    /// Whether the body is said to be JSON.
+    pub fn is_json(&self) -> bool {
+        parse::is_json(self.header(CONTENT_TYPE.as_str()))
+    }
+
     /// The JSON object in the body with its unknown fields. Errors: 415 and 400 (guide: protocol 10.1); also 400 for
     /// duplicate fields.
     pub fn value(&self) -> Result<Value, ApiError> {

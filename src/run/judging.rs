@@ -125,6 +125,7 @@ impl Judging {
                 ..claiming(config, judged)
             },
             listed: Vec::new(),
+            kept: api::oracle::kept::KeptAnswers::default(),
             shadow: None,
             force: config.claims.force.clone(),
         });

@@ -593,8 +593,16 @@ async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_awa
     }
     assert!(daemon.metrics().await.contains(counter));
     away.store(true, Ordering::SeqCst);
-    let again = daemon.post(DEPOSITS, "apikey1", &claim).await;
-    assert_eq!((again.status, again.body), (first.status, first.body));
+    // Nothing is kept over a restart: it is judged over the evidence, and given again as it is.
+    let daemon = daemon.restart().await;
+    for _ in 0..2 {
+        let again = daemon.post(DEPOSITS, "apikey1", &claim).await;
+        assert_eq!((again.status, &again.body), (first.status, &first.body));
+    }
+    let headers = [("content-type", "text/plain"), ("x-api-key", "apikey1")];
+    let body = claim.to_string().into_bytes();
+    let plain = daemon.ask("POST", DEPOSITS, &headers, Some(body)).await;
+    assert_eq!(plain.status, 400, "{}", plain.body);
     // Another caller needs the chain.
     let other = daemon.post(DEPOSITS, "clientkey", &claim).await;
     assert_eq!(other.status, 503, "{}", other.body);

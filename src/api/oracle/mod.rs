@@ -11,6 +11,7 @@ mod fills;
 mod hints;
 mod initiated;
 mod initiation;
+pub mod kept;
 mod mapping;
 mod order;
 mod owned;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use hyper::Method;
 use utoipa::ToSchema;
 
-use self::recording::recorded;
+use self::{kept::KeptAnswers, recording::recorded};
 use crate::{
     attest::{Refusal, service::Attestor, shadow::Shadow, statement::Outcome},
     http::{About, Access, Docs, Flag, Handler, Query, Request, Route, Shape},
@@ -44,6 +45,8 @@ pub struct State {
     pub listed: Vec<Listed>,
     /// Labels of the keys that may use `force`.
     pub force: Vec<String>,
+    /// Answers judged over evidence.
+    pub kept: KeptAnswers,
     /// There when no signature is let out.
     pub shadow: Option<Arc<Shadow>>,
 }

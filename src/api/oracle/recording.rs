@@ -1,13 +1,14 @@
 //! What every route of the oracle does around its handler: it reads in the place of its caller and records why it
 //! signs, answers an equal request of long ago from what was recorded then, and lets no signature out of a shadow.
 
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
-use vm::evidence::Replay;
+use vm::{B256, evidence::Replay};
 
 use super::Shared;
 use crate::{
     attest::{
+        basis,
         document::unsigned,
         evidence::{self, Claim},
         shadow::{Answered, Shadow},
@@ -56,17 +57,43 @@ where
     F: Future<Output = Result<Response, ApiError>> + Send + 'static,
 {
     let keyed = request.key.is_some();
-    if let Some(digest) = claim.digest()
-        && let Ok(Some(evidence)) = state.oracle.journal.repeated(&digest).await
+    // The content type is not in the digest.
+    if request.is_json()
+        && let Some(digest) = claim.digest()
+        && let Some(answer) = from_evidence(&state, &digest, &request, handler).await
     {
-        let judging = asking::by(keyed, handler(state.clone(), request.clone()));
-        // Whatever the evidence cannot answer the chains can.
-        if let Ok(answer) = Replay::new(evidence.reads).answering(judging).await {
-            metrics::counter!("intentd_answers_from_evidence_total").increment(1);
-            return Ok(answer);
-        }
+        metrics::counter!("intentd_answers_from_evidence_total").increment(1);
+        return Ok(answer);
     }
-    asking::by(keyed, evidence::of(claim, handler(state, request))).await
+    // Boxed: the state of a handler is large, and would be moved with all that is around it.
+    let judging = handler(state, request).boxed();
+    asking::by(keyed, evidence::of(claim, judging)).await
+}
+
+/// The answer to the claim with this digest over the evidence of an equal one; `None` where only the chains can answer.
+async fn from_evidence<F>(
+    state: &Shared,
+    claim: &B256,
+    request: &Request,
+    handler: Handler<F>,
+) -> Option<Response>
+where
+    F: Future<Output = Result<Response, ApiError>> + Send + 'static,
+{
+    let journal = &state.oracle.journal;
+    if let Some(answer) = state.kept.find(claim, journal).await {
+        return Some(answer);
+    }
+    let evidence = journal.repeated(claim).await.ok()??;
+    let keyed = request.key.is_some();
+    let judging = asking::by(keyed, handler(state.clone(), request.clone()).boxed());
+    let replay = Replay::new(evidence.reads);
+    let (answer, basis) = basis::of(replay.answering(judging)).await;
+    let answer = answer.ok()?;
+    if let Some(basis) = basis {
+        state.kept.keep(*claim, &answer, basis);
+    }
+    Some(answer)
 }
 
 /// An answer without its signatures.

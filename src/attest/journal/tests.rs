@@ -14,7 +14,7 @@ use vm::types::TxRef;
 use super::*;
 use crate::{
     attest::{
-        evidence,
+        basis, evidence,
         statement::{Mode, Verdict},
     },
     sign::raw::RawKey,
@@ -1118,6 +1118,48 @@ async fn an_equal_request_finds_its_evidence_once_nothing_watches_and_records_no
     let again = replay.answering(journal.sign(&statement, 8)).await;
     assert!(matches!(again, Err(JournalError::Unsure(_))), "{again:?}");
     assert_eq!(journal.entry(&statement.key).await.unwrap(), None);
+}
+
+/// The basis of a repeated signature is what the journal checks before it signs again.
+#[tokio::test]
+async fn the_basis_of_a_repeated_signature_falls_with_a_halt_and_with_the_statement() {
+    let journal = journal();
+    let (statement, other) = (deposit(1, 1, 1), deposit(2, 2, 2));
+    let noted = async |statement: &Statement, now| {
+        let (signed, basis) = basis::of(journal.sign(statement, now)).await;
+        signed.unwrap();
+        basis.unwrap()
+    };
+    // That of the first signature is the absence of what it writes.
+    let first = noted(&statement, 1).await;
+    assert!(!journal.still_holds(&first).await.unwrap());
+    let again = noted(&statement, 2).await;
+    assert!(journal.still_holds(&again).await.unwrap());
+    journal.sign(&other, 2).await.unwrap();
+    assert!(journal.still_holds(&again).await.unwrap());
+    journal.halt(&base(), "a test", 3).await.unwrap();
+    assert!(!journal.still_holds(&again).await.unwrap());
+    let (_, halt) = journal.halts().await.unwrap().remove(0);
+    assert!(journal.clear(&base(), &halt.id()).await.unwrap());
+    assert!(journal.still_holds(&again).await.unwrap());
+    journal.void(&statement.key, "a test", 4).await.unwrap();
+    assert!(!journal.still_holds(&again).await.unwrap());
+    // It is signed anew at another time.
+    journal.sign(&statement, 5).await.unwrap();
+    assert!(!journal.still_holds(&again).await.unwrap());
+}
+
+/// A payment that serves another statement is not noted: whoever shows it next is judged again.
+#[tokio::test]
+async fn a_payment_that_serves_another_statement_leaves_no_basis() {
+    let paid = |id: u8, by: u8| fill(1, &[id], id).paid_by(&base(), &tx(by), 0);
+    let journal = journal();
+    journal.sign(&fill(1, &[1], 1), 1).await.unwrap();
+    journal.sign(&paid(2, 7), 1).await.unwrap();
+    for (statement, has) in [(fill(1, &[1], 1), true), (paid(1, 7), false)] {
+        let (signed, basis) = basis::of(journal.sign(&statement, 2)).await;
+        assert!(signed.is_ok() && basis.is_some() == has, "{statement:?}");
+    }
 }
 
 #[test]

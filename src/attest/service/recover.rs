@@ -9,7 +9,7 @@ use vm::{
 use super::{Attested, Attestor, Error, is_long};
 use crate::{
     attest::{
-        Refusal,
+        Refusal, basis,
         claim::malformed,
         deposit::{self, Message},
         execution,
@@ -103,6 +103,7 @@ impl Attestor {
         message: &Message,
         order: B256,
     ) -> Result<(), Error> {
+        basis::not_only_rows();
         let young = recover::is_young(message, (self.clock)());
         let Some((given, signature)) = &claim.order else {
             return match young {
@@ -133,6 +134,7 @@ impl Attestor {
     /// Refuses a deposit for which this daemon's own solver has paid, or may still pay: the solver records its claim
     /// before it sends anything. Signs nothing when the claims cannot be read.
     pub(super) async fn check_unpaid(&self, message: &Message, order: B256) -> Result<(), Error> {
+        basis::not_only_rows();
         let unsure = |why: String| Error::Journal(JournalError::Unsure(why));
         let known = self.requests.by_order(&order).await;
         let Some(request) = known.map_err(|error| unsure(error.to_string()))? else {

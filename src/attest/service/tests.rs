@@ -24,6 +24,7 @@ use crate::{
     attest::{
         backing::Tolerance,
         fixtures::{self, DEPOSITOR, Fixture, NATIVE, RECIPIENT, Read, address},
+        peers::Shown,
         refund::Refund,
         statement::Mode,
         watch::Watcher,
@@ -389,6 +390,25 @@ async fn deposit_is_signed_by_us_and_again_with_the_same_bytes() {
     let signer = signature.signature.recover(&digest).unwrap();
     assert_eq!(format!("{signer:#x}"), signature.signer);
     assert_eq!(attested.signatures.len(), 1);
+}
+
+/// What peers answer is not in the journal.
+#[tokio::test]
+async fn an_answer_for_which_peers_are_asked_has_no_basis() {
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    let claim = deposit_claim(&fixture.deposits[0]);
+    let question = Question {
+        target: "/".into(),
+        body: "{}".into(),
+        key: None,
+        shown: Shown::Any,
+    };
+    for (question, has) in [(None, true), (Some(&question), false)] {
+        world.oracle.deposit(&claim, question).await.unwrap();
+        let again = basis::of(world.oracle.deposit(&claim, question)).await;
+        assert!(again.0.is_ok() && again.1.is_some() == has, "{question:?}");
+    }
 }
 
 #[tokio::test]
