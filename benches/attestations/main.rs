@@ -2,19 +2,23 @@
 //!
 //! `cargo bench --bench attestations` starts a chain node of its own (see [`node`]), the real daemon
 //! as a process of its own with a fresh data directory, and clients that keep their connections and
-//! ask for a different transaction each time. One table row is one claim over one setting:
+//! ask for a different transaction each time, unless the row says otherwise. One table row is one claim over one setting:
 //!
 //! - **family**: of which chains the claim is. Each family has a daemon of its own.
 //! - **providers**: 1, or 3 of which 2 must agree; **delay**: what the node adds to every request.
 //! - **header**: `known` where the transaction's block was read before, `new` where every single
-//!   transaction lies in an old block of its own; `-` for a family whose reader keeps no block, so that
-//!   each transaction has its block read.
+//!   transaction lies in an old block of its own; `again` where the same deposit is asked about again and
+//!   again while its block is watched, `past` where its block is watched no longer; `-` for a family whose
+//!   reader keeps no block, so that each transaction has its block read.
 //! - **round trips**: the median in units of what one plain request to the node takes, so that the
 //!   figure does not depend on the machine; **posts**: requests that one provider got for one
 //!   attestation, without the background's reading of heads but for a few a second (a fill rests on
 //!   two chains, which are asked at the same time).
 //! - **CPU**: what the daemon's own process used for one attestation, all its threads; **rest**:
 //!   what node and clients used for it, which share the machine's cores with the daemon.
+//!
+//! `--baseline <binary>` measures another build of the daemon beside: each row is of both, one right after the
+//! other, and a third line has each figure of the daemon divided by the baseline's.
 //!
 //! Nothing here is asserted but that every answer is a signed attestation. Figures of a busy machine
 //! are the machine's: compare columns of one run.
@@ -34,7 +38,12 @@ mod prepared;
 mod solana;
 mod world;
 
-use std::{mem::take, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    mem::take,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -48,6 +57,13 @@ use self::{
     prepared::Prepared,
     world::World,
 };
+
+/// How often the same request is repeated, for each transaction of another row.
+const AGAIN: usize = 8;
+/// The longest wait until a block is watched no longer.
+const WATCHED: Duration = Duration::from_secs(45);
+/// The pause between two checks of that.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Measures attestations per second, latency and round trips.
 #[derive(Debug, Parser)]
@@ -82,6 +98,9 @@ struct Arguments {
     /// Another build of the daemon to measure. One that cannot read all families needs `--family`.
     #[arg(long, default_value = env!("CARGO_BIN_EXE_intentd"))]
     daemon: PathBuf,
+    /// A build to compare it with.
+    #[arg(long)]
+    baseline: Option<PathBuf>,
     /// Prints the daemon's process id and waits before each row, for a profiler to be attached.
     #[arg(long, hide = true)]
     pause: bool,
@@ -111,6 +130,26 @@ struct Claim {
     header: &'static str,
     route: &'static str,
     bodies: Vec<Bytes>,
+    /// Waits until the statement's block is watched no longer, then measures.
+    past: bool,
+}
+
+/// A build of the daemon.
+struct Build {
+    name: &'static str,
+    daemon: Daemon,
+}
+
+/// What one row says of one build.
+struct Measurements {
+    measured: Measured,
+    /// Of all providers together, for one attestation.
+    posts: f64,
+    /// Microseconds of the daemon and of all else, for one attestation.
+    cpu: f64,
+    rest: f64,
+    /// In MiB.
+    resident: u64,
 }
 
 /// What the columns beside the measured ones say.
@@ -162,11 +201,23 @@ impl Subject {
             header,
             route,
             bodies: take(bodies),
+            past: false,
         };
+        let repeat = |header, bodies: &[Bytes], past| Claim {
+            name: "deposit",
+            header,
+            route: load::DEPOSIT,
+            bodies: vec![bodies[0].clone(); bodies.len() * AGAIN],
+            past,
+        };
+        let again = repeat("again", &world.deposits, false);
+        let past = repeat("past", &world.old_deposits, true);
         let claims = vec![
             claim("deposit", "known", load::DEPOSIT, &mut world.deposits),
             claim("deposit", "new", load::DEPOSIT, &mut world.old_deposits),
             claim("fill", "known", load::FILL, &mut world.fills),
+            again,
+            past,
         ];
         Ok(Self {
             family: Family::Ethereum,
@@ -183,6 +234,7 @@ impl Subject {
             header: "-",
             route: load::DEPOSIT,
             bodies: take(&mut chain.deposits),
+            past: false,
         };
         Ok(Self {
             family,
@@ -214,41 +266,85 @@ async fn settings(arguments: &Arguments, subject: &Subject) -> Result<()> {
 async fn rows(arguments: &Arguments, subject: &Subject, setting: &Setting) -> Result<()> {
     let Subject { chains, node, .. } = subject;
     let urls = |chain: &str| node.urls(chain, setting.delay, setting.providers);
-    let daemon = Daemon::start(&arguments.daemon, chains, urls).await?;
+    let mut builds = Vec::new();
+    let baseline = arguments.baseline.iter();
+    let baseline = baseline.map(|binary| ("baseline", binary));
+    for (name, binary) in baseline.chain([("daemon", &arguments.daemon)]) {
+        let daemon = Daemon::start(binary, chains, urls).await?;
+        builds.push(Build { name, daemon });
+    }
     let first = chains[0]["id"].as_str().context("no chain")?;
     let round_trip = load::round_trip(&urls(first)[0], subject.probe).await?;
+    for claim in &subject.claims {
+        let mut all = Vec::new();
+        for Build { name, daemon } in &builds {
+            let it = measure(arguments, node, claim, daemon).await?;
+            let (
+                family,
+                Claim {
+                    name: of, header, ..
+                },
+            ) = (subject.family, claim);
+            print!("{family:<8} {of:<8} {header:<7} ");
+            row(setting, &it, round_trip, name);
+            all.push(it);
+        }
+        if let [baseline, daemon] = &all[..] {
+            ratios(baseline, daemon);
+        }
+    }
+    Ok(())
+}
+
+/// Measures one claim with one build.
+async fn measure(
+    arguments: &Arguments,
+    node: &Node,
+    claim: &Claim,
+    daemon: &Daemon,
+) -> Result<Measurements> {
     let load = Load {
         address: daemon.address,
         connections: arguments.connections,
         limit: Duration::from_secs(arguments.seconds),
     };
-    for claim in &subject.claims {
-        let Claim {
-            name,
-            header,
-            route,
-            bodies,
-        } = claim;
-        // The first ones open connections and read the headers of the newest blocks.
-        let (first, rest) = bodies.split_at(arguments.connections.min(bodies.len()));
-        load.run(route, first).await?;
-        if arguments.pause {
-            println!("# next: {name} {header}, process {}", daemon.id());
-            tokio::time::sleep(Duration::from_secs(3)).await;
-        }
-        let (posts, used, own) = (node.posts(), daemon.used()?, daemon::used("self")?);
-        let measured = load.run(route, rest).await?;
-        let count = measured.count() as f64;
-        let asked = (node.posts() - posts) as f64 / count / setting.providers as f64;
-        let each = |used: Duration| used.as_secs_f64() * 1e6 / count;
-        let cpu = each(daemon.used()? - used);
-        let rest = each(daemon::used("self")? - own);
-        print!("{:<8} {name:<8} {header:<7} ", subject.family);
-        row(setting, &measured, round_trip);
-        let resident = daemon.resident()? >> 20;
-        println!(" {asked:>6.2} {cpu:>7.0} {rest:>8.0} {resident:>8}");
+    // The first ones open connections and read the headers of the newest blocks.
+    let (first, rest) = claim
+        .bodies
+        .split_at(arguments.connections.min(claim.bodies.len()));
+    load.run(claim.route, first).await?;
+    if claim.past {
+        past(&load, node, claim.route, &first[..1]).await?;
     }
-    Ok(())
+    if arguments.pause {
+        let (name, header) = (claim.name, claim.header);
+        println!("# next: {name} {header}, process {}", daemon.id());
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    let (posts, used, own) = (node.posts(), daemon.used()?, daemon::used("self")?);
+    let measured = load.run(claim.route, rest).await?;
+    let count = measured.count() as f64;
+    let each = |used: Duration| used.as_secs_f64() * 1e6 / count;
+    Ok(Measurements {
+        posts: (node.posts() - posts) as f64 / count,
+        cpu: each(daemon.used()? - used),
+        rest: each(daemon::used("self")? - own),
+        resident: daemon.resident()? >> 20,
+        measured,
+    })
+}
+
+/// Repeats a claim until it is answered without a read of the chain. A build that always reads is measured as it is.
+async fn past(load: &Load, node: &Node, route: &'static str, claim: &[Bytes]) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let posts = node.posts();
+        load.run(route, claim).await?;
+        if node.posts() == posts || begun.elapsed() > WATCHED {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 fn head(arguments: &Arguments) {
@@ -260,16 +356,38 @@ fn head(arguments: &Arguments) {
     );
 }
 
-fn row(setting: &Setting, measured: &Measured, round_trip: Duration) {
+fn row(setting: &Setting, it: &Measurements, round_trip: Duration, build: &str) {
+    let Measurements {
+        measured,
+        posts,
+        cpu,
+        rest,
+        resident,
+    } = it;
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let middle = measured.quantile(0.5);
-    print!(
-        "{:>9} {:>8} {:>10.0} {:>8.2} {:>8.2} {:>12.2}",
+    println!(
+        "{:>9} {:>8} {:>10.0} {:>8.2} {:>8.2} {:>12.2} {:>6.2} {cpu:>7.0} {rest:>8.0} {resident:>8} {build}",
         setting.providers,
         setting.delay.as_millis(),
         measured.rate(),
         milliseconds(middle),
         milliseconds(measured.quantile(0.99)),
         middle.as_secs_f64() / round_trip.as_secs_f64(),
+        posts / setting.providers as f64,
+    );
+}
+
+/// Prints each figure of the daemon divided by the baseline's.
+fn ratios(baseline: &Measurements, daemon: &Measurements) {
+    let ratio = |of: fn(&Measurements) -> f64| of(daemon) / of(baseline);
+    println!(
+        "{:>43} {:>9.2}x {:>7.2}x {:>7.2}x {:>26.2}x {:>16.2}x",
+        "daemon / baseline",
+        ratio(|it| it.measured.rate()),
+        ratio(|it| it.measured.quantile(0.5).as_secs_f64()),
+        ratio(|it| it.measured.quantile(0.99).as_secs_f64()),
+        ratio(|it| it.cpu),
+        ratio(|it| it.resident as f64),
     );
 }
