@@ -5,6 +5,7 @@ mod claims;
 mod directories;
 mod integrator;
 mod listen;
+mod logs;
 mod mistake;
 mod read;
 mod shadow;
@@ -23,6 +24,7 @@ pub use self::{
     directories::{data_dir, directories},
     integrator::{Integrator, RequestsV2, SolverOracle},
     listen::{Listen, Rate, TrustedProxies},
+    logs::{LogFormat, LogIntake},
     mistake::{Mistake, Mistakes},
     shadow::ShadowSetting,
     signing::{AwsKms, GcpKms, Names, Signing},
@@ -35,8 +37,6 @@ const DATA_DIR: &str = "./data";
 const DISK_RESERVE: u64 = 1 << 30;
 /// The default of `FINALITY_PROFILE`.
 const FINALITY: FinalityProfile = FinalityProfile::Network;
-/// Variables of the network's own oracle that have no effect here.
-const UNUSED: [&str; 1] = ["DATADOG_API_KEY"];
 
 /// The variables of fixed name, as text. Chain variables (`<ID>_RPC_URL`, `<ID>_RPC_QUORUM` and
 /// those that a chains file names with `$`) are looked up by name.
@@ -73,6 +73,8 @@ pub struct Raw {
     image_tag: Option<String>,
     service: Option<String>,
     log_format: Option<String>,
+    datadog_api_key: Option<SecretString>,
+    datadog_endpoint: Option<String>,
     integrator_http_port: Option<String>,
     market_file: Option<String>,
     solver_signing_module: Option<String>,
@@ -122,6 +124,8 @@ pub struct Config {
     pub image_tag: Option<String>,
     pub service: Option<String>,
     pub log_format: LogFormat,
+    /// Where log lines are sent besides standard error.
+    pub log_intake: Option<LogIntake>,
     /// `None`: this daemon is an oracle only.
     pub integrator: Option<Integrator>,
     /// Variables for the chain lists.
@@ -138,16 +142,6 @@ pub enum FinalityProfile {
     Network,
     /// Additionally the chain's `finalized` tag everywhere.
     Strict,
-}
-
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
-    #[default]
-    Auto,
-    Text,
-    Json,
 }
 
 /// A key that opens the protected routes.
@@ -251,8 +245,12 @@ impl Config {
         let allowed = [raw.force_api_keys, raw.short_claim_tolerance_bps, nonces];
         let (api_keys, peers, claims) = read.callers(raw.api_keys, raw.peers, allowed);
         let integrator = read.integrator(of_integrator, &variables);
+        let intake = (raw.datadog_api_key, raw.datadog_endpoint);
+        let log_intake = read.log_intake(intake, &environment, &variables);
+        let mut unused = unused(&variables, &signing, integrator.as_ref());
+        unused.extend(LogIntake::unused(&variables, &environment));
         Self {
-            unused: unused(&variables, &signing, integrator.as_ref()),
+            unused,
             integrator,
             listen,
             data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),
@@ -272,6 +270,7 @@ impl Config {
             image_tag: raw.image_tag,
             service: raw.service,
             log_format: read.parse("LOG_FORMAT", raw.log_format, LogFormat::Auto),
+            log_intake,
             variables: Variables::new(variables),
             signing,
             environment,
@@ -320,12 +319,8 @@ fn unused(
 ) -> Vec<&'static str> {
     let set = |name: &&str| variables.contains_key(*name);
     let solver = integrator.and_then(|it| it.solver_signing.unused(Names::SOLVER));
-    UNUSED
-        .into_iter()
-        .chain(signing.unused(Names::ORACLE))
-        .chain(solver)
-        .filter(set)
-        .collect()
+    let names = signing.unused(Names::ORACLE).into_iter().chain(solver);
+    names.filter(set).collect()
 }
 
 /// Whether the name contains `prod` or `mainnet`, in any case. A name in doubt counts as production.
@@ -342,19 +337,6 @@ impl FromStr for FinalityProfile {
             "network" => Ok(Self::Network),
             "strict" => Ok(Self::Strict),
             _ => Err("expected network or strict"),
-        }
-    }
-}
-
-impl FromStr for LogFormat {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err("expected auto, text or json"),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! own.
 
 mod runtimes;
+mod shipping;
 
 use std::{
     fmt,
@@ -29,6 +30,7 @@ use tracing_subscriber::{
 };
 
 use self::runtimes::Runtimes;
+pub use self::shipping::{Intake, Shipping};
 
 /// The histogram buckets of every metric that ends in `_seconds`.
 const SECONDS: [f64; 13] = [
@@ -43,6 +45,8 @@ pub enum Error {
     Filter(#[from] tracing_subscriber::filter::ParseError),
     #[error("log: {0}")]
     Log(#[from] TryInitError),
+    #[error("log intake: {0}")]
+    Intake(#[from] shipping::Error),
     #[error("metrics: {0}")]
     Metrics(#[from] BuildError),
     #[error("metrics: another recorder is installed")]
@@ -60,8 +64,14 @@ pub enum Lines {
 }
 
 /// Sends log lines to standard error, filtered as `RUST_LOG` specifies (`info` when empty). Each line has the field
-/// `service`, if it is given. A panic in any thread or task is logged too.
-pub fn log(lines: Lines, filter: Option<&str>, service: Option<&str>) -> Result<(), Error> {
+/// `service`, if it is given. A panic in any thread or task is logged too. With an intake the lines are sent there too,
+/// until what is returned is dropped. An intake must not be given inside a runtime.
+pub fn log(
+    lines: Lines,
+    filter: Option<&str>,
+    service: Option<&str>,
+    intake: Option<&Intake<'_>>,
+) -> Result<Option<Shipping>, Error> {
     let filter = EnvFilter::try_new(filter.unwrap_or("info"))?;
     let json = match lines {
         Lines::Auto => !io::stderr().is_terminal(),
@@ -69,12 +79,14 @@ pub fn log(lines: Lines, filter: Option<&str>, service: Option<&str>) -> Result<
         Lines::Json => true,
     };
     let layer = layer(json, service, io::stderr);
+    let shipping = intake.map(Shipping::to).transpose()?;
     tracing_subscriber::registry()
         .with(filter)
         .with(layer)
+        .with(shipping.as_ref().map(Shipping::layer))
         .try_init()?;
     std::panic::set_hook(Box::new(log_panic));
-    Ok(())
+    Ok(shipping)
 }
 
 /// Logs a panic: nobody awaits most tasks.
@@ -245,7 +257,7 @@ mod tests {
     #[test]
     fn bad_filter_is_an_error() {
         assert!(matches!(
-            log(Lines::Text, Some("a=b=c"), None),
+            log(Lines::Text, Some("a=b=c"), None, None),
             Err(Error::Filter(_))
         ));
     }

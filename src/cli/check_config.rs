@@ -45,6 +45,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         format!("integrator   {}", integrator(&config, trading.as_ref())),
         format!("prices       {}", prices(trading.as_ref())),
         format!("caps         {}", caps(trading.as_ref())),
+        format!("logs         {}", logs(&config)),
         format!("unused       {}", config.unused.join(" ")),
         format!("chains       {}", chains.list().len()),
         format!("serves       {}", served(&chains)),
@@ -87,6 +88,13 @@ async fn mismatches(network: &Network, opened: &Opened) -> Result<Vec<String>, S
     let chain = TradingChain::traded(network, opened.chain.clone(), providers);
     let chain = chain.map_err(|error| error.to_string())?;
     chain.mismatches().await.map_err(|error| error.to_string())
+}
+
+/// Where log lines go.
+fn logs(config: &Config) -> String {
+    let intake = config.log_intake.as_ref();
+    let intake = intake.map(|intake| format!(", {}", redact::text(intake.url.as_str())));
+    format!("standard error{}", intake.unwrap_or_default())
 }
 
 fn integrator(config: &Config, trading: Option<&Trading>) -> String {

@@ -1,23 +1,25 @@
 //! `intentd serve`: the runtime, the signals, the daemon.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{Config, LogFormat},
-    run::{Daemon, Listeners, Parts},
-    telemetry::{self, Lines},
+    redact,
+    run::{Daemon, Listeners, Parts, clock::unix_millis},
+    telemetry::{self, Intake, Lines, Shipping},
 };
+
+/// Who sends log lines, where `SERVICE` is not set.
+const SERVICE: &str = "intentd";
+/// Its version, where `IMAGE_TAG` is not set.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
     let (config, mistakes) = Config::draft(variables);
-    let lines = match config.log_format {
-        LogFormat::Auto => Lines::Auto,
-        LogFormat::Text => Lines::Text,
-        LogFormat::Json => Lines::Json,
-    };
-    let filter = config.variables.get("RUST_LOG");
-    telemetry::log(lines, filter, config.service.as_deref())?;
+    // Dropped last: it sends what was logged on the way out.
+    let shipping = log(&config)?;
     for variable in &config.unused {
         tracing::warn!(variable, "this variable is set and not used");
     }
@@ -25,7 +27,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let daemon = Daemon::of(&config, Parts::of(&config, mistakes).await?)?;
         let listeners = Listeners::bind(&config).await?;
         let shutdown = CancellationToken::new();
@@ -33,7 +35,34 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         let served = daemon.serve(listeners, shutdown).await;
         signals.abort();
         served
-    })
+    });
+    // Standard error has it from `main`, too late for the intake.
+    if let (Err(error), Some(_)) = (&served, &shipping) {
+        tracing::error!(
+            error = redact::text(&format!("{error:#}")),
+            "the daemon ends"
+        );
+    }
+    served
+}
+
+fn log(config: &Config) -> Result<Option<Shipping>, telemetry::Error> {
+    let lines = match config.log_format {
+        LogFormat::Auto => Lines::Auto,
+        LogFormat::Text => Lines::Text,
+        LogFormat::Json => Lines::Json,
+    };
+    let filter = config.variables.get("RUST_LOG");
+    let service = config.service.as_deref();
+    let intake = config.log_intake.as_ref().map(|intake| Intake {
+        url: intake.url.as_str(),
+        key: intake.key.expose_secret(),
+        service: service.unwrap_or(SERVICE),
+        version: config.image_tag.as_deref().unwrap_or(VERSION),
+        environment: &config.environment,
+        clock: unix_millis,
+    });
+    telemetry::log(lines, filter, service, intake.as_ref())
 }
 
 /// As many as the system lets this process have: every connection is one, and the usual soft limit of

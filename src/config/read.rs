@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
+use url::{Host, Url};
 use vm::EvmAddress;
 
 use super::{ApiKey, KeylessLimit, Mistakes, Multisig, PeerKey, PeerSetting};
@@ -103,7 +104,7 @@ impl<'a> Reader<'a> {
         let text = text.unwrap_or_default();
         for (at, entry) in entries(text.expose_secret()).enumerate() {
             let (url, key) = entry.split_once('|').unwrap_or((entry, ""));
-            let url = match url.trim().trim_end_matches('/').parse::<url::Url>() {
+            let url = match url.trim().trim_end_matches('/').parse::<Url>() {
                 Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
                 _ => {
                     self.mistakes
@@ -149,6 +150,36 @@ impl<'a> Reader<'a> {
             }
         }
         Some(Multisig { members, threshold })
+    }
+
+    /// The URL of a service, if the variable is set; `None` after a mistake. `guarded`: plain HTTP stays on this machine.
+    pub fn endpoint(
+        &mut self,
+        variable: &str,
+        text: Option<String>,
+        guarded: bool,
+    ) -> Option<Option<Url>> {
+        let Some(text) = text else { return Some(None) };
+        let url = Url::parse(&text).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        match url {
+            None => self.mistake(variable, "expected an http(s) URL"),
+            Some(url) if guarded && url.scheme() == "http" && !is_local(&url) => {
+                self.mistake(variable, "must be https, or http on this machine");
+            }
+            Some(url) => return Some(Some(url)),
+        }
+        None
+    }
+}
+
+/// Whether the host is this machine.
+fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use secrecy::{ExposeSecret, SecretString};
-use url::{Host, Url};
+use url::Url;
 
 use super::{Raw, read::Reader};
 
@@ -171,8 +171,8 @@ impl Raw {
 }
 
 impl Reader<'_> {
-    /// What is signed with; a raw key without text after a mistake. `production`: statements are signed for others.
-    /// `variables` are those of the environment.
+    /// What is signed with; a raw key without text after a mistake. `production`: statements are signed for others, and
+    /// the public key that a service names is who signs. `variables` are those of the environment.
     pub fn signing(
         &mut self,
         texts: Texts,
@@ -269,36 +269,5 @@ impl Reader<'_> {
             self.mistake(names.aws_region, what);
         }
         is
-    }
-
-    /// The URL of a key service; `None` after a mistake. Where statements are signed for others, plain HTTP stays on
-    /// this machine: the service's public key says who signs.
-    fn endpoint(
-        &mut self,
-        variable: &str,
-        text: Option<String>,
-        production: bool,
-    ) -> Option<Option<Url>> {
-        let Some(text) = text else { return Some(None) };
-        let url = Url::parse(&text).ok();
-        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        match url {
-            None => self.mistake(variable, "expected an http(s) URL"),
-            Some(url) if production && url.scheme() == "http" && !is_local(&url) => {
-                self.mistake(variable, "must be https, or http on this machine");
-            }
-            Some(url) => return Some(Some(url)),
-        }
-        None
-    }
-}
-
-/// Whether the host is this machine.
-fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }

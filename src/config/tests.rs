@@ -399,8 +399,48 @@ fn own_secrets_are_out_of_reach_of_lists() {
 fn variables_set_in_vain_are_known() {
     assert!(read(&[]).unwrap().unused.is_empty());
     assert!(read(&[("DATADOG_API_KEY", " ")]).unwrap().unused.is_empty());
-    let config = read(&[("DATADOG_API_KEY", "k")]).unwrap();
-    assert_eq!(config.unused, ["DATADOG_API_KEY"]);
+    let config = read(&[("DATADOG_ENDPOINT", "https://logs.example")]).unwrap();
+    assert_eq!(config.unused, ["DATADOG_ENDPOINT"]);
+    let key = ("DATADOG_API_KEY", "k");
+    assert!(read(&[key]).unwrap().unused.is_empty());
+    for here in ["development", "Development"] {
+        let config = read(&[("ENVIRONMENT", here), key]).unwrap();
+        assert_eq!(config.unused, ["DATADOG_API_KEY"]);
+        assert!(config.log_intake.is_none());
+    }
+}
+
+#[test]
+fn lines_are_sent_where_the_endpoint_says() {
+    let key = ("DATADOG_API_KEY", " k ");
+    let intake = read(&[key]).unwrap().log_intake.unwrap();
+    assert_eq!(intake.url.as_str(), "https://otlp.datadoghq.com/v1/logs");
+    assert_eq!(intake.key.expose_secret(), "k");
+    for url in ["https://logs.example/in", "http://127.0.0.1:4318/v1/logs"] {
+        let intake = read(&[key, ("DATADOG_ENDPOINT", url)]).unwrap().log_intake;
+        assert_eq!(intake.unwrap().url.as_str(), url);
+    }
+    for url in [
+        "logs.example",
+        "http://logs.example",
+        "ftp://127.0.0.1/",
+        "https://user:pass@logs.example/",
+    ] {
+        let mistakes = read(&[key, ("DATADOG_ENDPOINT", url)]).unwrap_err();
+        assert!(mistakes.to_string().contains("DATADOG_ENDPOINT"), "{url}");
+    }
+    let theirs = ("OTEL_EXPORTER_OTLP_HEADERS", "dd-api-key=another");
+    let mistakes = read(&[key, theirs]).unwrap_err();
+    assert!(mistakes.to_string().contains(theirs.0), "{mistakes}");
+    assert!(read(&[theirs]).is_ok());
+    let nowhere = [("ECDSA_PRIVATE_KEY", KEY), key].map(|(k, v)| (k.into(), v.into()));
+    assert!(Config::draft(nowhere).0.log_intake.is_none());
+    let mistakes = read(&[("DATADOG_API_KEY", "s3cret\nx")]).unwrap_err();
+    let shown = mistakes.to_string();
+    assert!(
+        shown.contains("DATADOG_API_KEY") && !shown.contains("s3cret"),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod index;
 mod integrators;
 mod kms;
 mod limits;
+mod logs;
 mod operations;
 mod orders;
 mod peers;

@@ -131,7 +131,7 @@ fn a_good_configuration_is_shown_without_secrets() {
     for wanted in [
         "relay, 1 of 1 providers",
         "serves       one",
-        "DATADOG_API_KEY",
+        "logs         standard error, https://otlp.datadoghq.com",
     ] {
         assert!(text.contains(wanted), "{wanted} is not in {text}");
     }
@@ -250,10 +250,10 @@ fn chains_that_cannot_be_read_and_variables_in_vain_are_logged_once() {
     assert_eq!(wanted[0]["closed"], "two: no provider: set TWO_RPC_URL");
     let set = warnings(&[
         ("TWO_RPC_URL", "http://127.0.0.1:1/"),
-        ("DATADOG_API_KEY", "s3cret"),
+        ("DATADOG_ENDPOINT", "https://s3cret.example/"),
     ]);
     assert_eq!(set.len(), 1, "{set:?}");
-    assert_eq!(set[0]["variable"], "DATADOG_API_KEY");
+    assert_eq!(set[0]["variable"], "DATADOG_ENDPOINT");
     assert!(!format!("{set:?}").contains("s3cret"));
 }
 

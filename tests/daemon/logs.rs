@@ -1,0 +1,284 @@
+//! Log lines that a process sends to an intake over OTLP.
+
+use std::{
+    collections::BTreeSet,
+    process::Stdio,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use hyper::StatusCode;
+use opentelemetry_proto::tonic::{
+    collector::logs::v1::ExportLogsServiceRequest,
+    common::v1::{AnyValue, KeyValue, any_value},
+    logs::v1::LogRecord,
+};
+use prost::Message;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStderr, Command},
+};
+
+use crate::support::{
+    daemon::daemon,
+    http::{Asked, Server, json, serve},
+    world,
+};
+
+const KEY: &str = "s3cret-of-the-intake";
+
+type Batches = Arc<Mutex<Vec<Asked>>>;
+
+/// An intake that answers this, and what it was sent.
+async fn intake(status: StatusCode) -> (Server, Batches) {
+    let batches = Batches::default();
+    let taken = batches.clone();
+    let server = serve(move |asked| {
+        taken.lock().unwrap().push(asked);
+        async move { Some(json(status, Vec::new())) }
+    });
+    (server.await, batches)
+}
+
+struct Process {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    /// All lines so far.
+    said: Vec<Value>,
+    _directory: TempDir,
+    _world: Server,
+}
+
+impl Process {
+    async fn start(variables: &[(&str, &str)]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let world = world::world().await;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_intentd"))
+            .arg("serve")
+            .env_clear()
+            .envs(daemon().recorded(&world).environment(directory.path()))
+            .env("LOG_FORMAT", "json")
+            .env("DATADOG_API_KEY", KEY)
+            .envs(variables.iter().copied())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self {
+            child,
+            lines,
+            said: Vec::new(),
+            _directory: directory,
+            _world: world,
+        }
+    }
+
+    /// Reads lines up to the first that has this in its message.
+    async fn says(&mut self, text: &str) {
+        while let Some(line) = self.lines.next_line().await.unwrap() {
+            let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| line.into());
+            let found = line["message"].to_string().contains(text);
+            self.said.push(line);
+            if found {
+                return;
+            }
+        }
+        panic!("{text} is not in {:#?}", self.said);
+    }
+
+    /// Ends it with SIGTERM and returns all that it said.
+    async fn end(mut self) -> Vec<Value> {
+        let id = self.child.id().unwrap().to_string();
+        let term = Command::new("kill").args(["-TERM", &id]).status().await;
+        assert!(term.unwrap().success());
+        while let Some(line) = self.lines.next_line().await.unwrap() {
+            let line = serde_json::from_str(&line).unwrap_or_else(|_| line.into());
+            self.said.push(line);
+        }
+        assert!(self.child.wait().await.unwrap().success());
+        self.said
+    }
+}
+
+fn text(value: Option<AnyValue>) -> String {
+    match value.and_then(|value| value.value) {
+        Some(any_value::Value::StringValue(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn pairs(of: Vec<KeyValue>) -> Vec<(String, String)> {
+    let pairs = of.into_iter();
+    pairs.map(|pair| (pair.key, text(pair.value))).collect()
+}
+
+/// The log records of these batches, each with the module that logged it, and their senders.
+fn opened(batches: &Batches) -> (Vec<(String, LogRecord)>, Vec<Vec<(String, String)>>) {
+    let batches = std::mem::take(&mut *batches.lock().unwrap());
+    let (mut records, mut senders) = (Vec::new(), Vec::new());
+    for batch in batches {
+        for of_sender in ExportLogsServiceRequest::decode(batch.body)
+            .unwrap()
+            .resource_logs
+        {
+            senders.push(pairs(of_sender.resource.unwrap().attributes));
+            for of_module in of_sender.scope_logs {
+                let module = of_module.scope.unwrap().name;
+                let logged = of_module.log_records.into_iter();
+                records.extend(logged.map(|record| (module.clone(), record)));
+            }
+        }
+    }
+    (records, senders)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_line_reaches_the_intake_up_to_the_last() {
+    let (server, batches) = intake(StatusCode::OK).await;
+    let url = format!("http://{}/in/logs?tag=a", server.address);
+    let mut process = Process::start(&[
+        ("DATADOG_ENDPOINT", &url),
+        ("SERVICE", "oracle-a"),
+        ("IMAGE_TAG", "1.2.3"),
+        ("RUST_LOG", "trace"),
+    ])
+    .await;
+    process.says("oracle listening").await;
+    // Several batches, so that what the sender logs of one could be in the next.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let said = process.end().await;
+    for batch in batches.lock().unwrap().iter() {
+        assert_eq!(batch.target, "/in/logs?tag=a");
+        for (name, value) in [
+            ("dd-api-key", KEY),
+            ("dd-protocol", "otlp"),
+            ("content-type", "application/x-protobuf"),
+        ] {
+            assert_eq!(batch.headers[name], value);
+        }
+    }
+    let (received, senders) = opened(&batches);
+    assert!(senders.len() > 1);
+    for sender in senders {
+        for (name, value) in [
+            ("service.name", "oracle-a"),
+            ("service.version", "1.2.3"),
+            ("deployment.environment.name", "test"),
+        ] {
+            assert!(sender.contains(&(name.into(), value.into())), "{sender:?}");
+        }
+    }
+    assert!(
+        received
+            .iter()
+            .all(|(_, record)| record.time_unix_nano > 1_700_000_000_000_000_000)
+    );
+    let own = |line: &&Value| {
+        let target = line["target"].as_str().unwrap_or_default();
+        target.starts_with("intentd") || target.starts_with("vm")
+    };
+    let messages = |line: &Value| line["message"].as_str().unwrap_or_default().to_owned();
+    let mut there: Vec<_> = said.iter().filter(own).map(messages).collect();
+    let here = received.iter();
+    let here = here.filter(|(module, _)| module.starts_with("intentd") || module.starts_with("vm"));
+    let mut here: Vec<_> = here.map(|(_, record)| text(record.body.clone())).collect();
+    for of in [&mut here, &mut there] {
+        of.sort();
+    }
+    assert_eq!(here, there);
+    assert!(here.contains(&"stopped".to_owned()), "{here:?}");
+    let listening = received.iter().find(|(_, record)| {
+        record.body.is_some() && text(record.body.clone()) == "oracle listening"
+    });
+    let (module, record) = listening.unwrap();
+    assert!(module.starts_with("intentd::"), "{module}");
+    assert_eq!(record.severity_text, "INFO");
+    let address = &said
+        .iter()
+        .find(|line| line["message"] == "oracle listening");
+    let address = address.unwrap()["address"].as_str().unwrap().to_owned();
+    assert!(pairs(record.attributes.clone()).contains(&("address".into(), address)));
+    // Lines of the `log` crate have their target in a field.
+    let targets = received.iter().map(|(module, record)| {
+        let fields = record.attributes.iter();
+        let target = fields.filter(|field| field.key == "log.target").next();
+        target.map_or_else(|| module.clone(), |field| text(field.value.clone()))
+    });
+    let targets: BTreeSet<_> = targets.collect();
+    for own in ["hyper", "reqwest", "opentelemetry"] {
+        assert!(
+            !targets.iter().any(|target| target.starts_with(own)),
+            "{targets:?}"
+        );
+    }
+    // The sender has logged, here.
+    let of_sender = |line: &Value| {
+        line["target"]
+            .as_str()
+            .is_some_and(|target| target.starts_with("opentelemetry"))
+    };
+    assert!(said.iter().any(of_sender));
+    assert!(!said.iter().any(|line| line.to_string().contains(KEY)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusing_intake_is_told_on_standard_error_and_stops_nothing() {
+    let (server, batches) = intake(StatusCode::FORBIDDEN).await;
+    let url = format!("http://{}/", server.address);
+    // Nobody answers there: lines that are sent in clear go to no proxy.
+    let proxy = ("http_proxy", "http://127.0.0.1:1");
+    let mut process = Process::start(&[("DATADOG_ENDPOINT", &url), proxy]).await;
+    process.says("oracle listening").await;
+    let said = process.end().await;
+    assert!(!batches.lock().unwrap().is_empty());
+    let refused = said.iter().find(|line| line.to_string().contains("403"));
+    assert_eq!(refused.unwrap()["level"], "ERROR", "{said:#?}");
+    assert!(said.iter().any(|line| line["message"] == "stopped"));
+    assert!(!said.iter().any(|line| line.to_string().contains(KEY)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intake_that_hangs_delays_the_end_by_seconds_only() {
+    let hanging = serve(|_| std::future::pending()).await;
+    let url = format!("http://{}/", hanging.address);
+    let mut process = Process::start(&[("DATADOG_ENDPOINT", &url)]).await;
+    process.says("oracle listening").await;
+    let ended = tokio::time::timeout(Duration::from_secs(30), process.end());
+    let said = ended.await.unwrap();
+    let lost = "the last lines may be missing at the log intake";
+    assert!(said.iter().any(|line| line["message"] == lost), "{said:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_development_stay_here() {
+    let (server, batches) = intake(StatusCode::OK).await;
+    let url = format!("http://{}/", server.address);
+    let development = ("ENVIRONMENT", "development");
+    let mut process = Process::start(&[("DATADOG_ENDPOINT", &url), development]).await;
+    process.says("oracle listening").await;
+    let said = process.end().await;
+    let unused = |name: &str| said.iter().any(|line| line["variable"] == name);
+    assert!(unused("DATADOG_API_KEY") && unused("DATADOG_ENDPOINT"));
+    assert!(batches.lock().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_daemon_ends_reaches_the_intake() {
+    let (server, batches) = intake(StatusCode::OK).await;
+    let url = format!("http://{}/", server.address);
+    let wrong = ("HUB_FILE", "/nowhere/hub.json");
+    let mut process = Process::start(&[("DATADOG_ENDPOINT", &url), wrong]).await;
+    assert!(!process.child.wait().await.unwrap().success());
+    let (received, _) = opened(&batches);
+    let last = received
+        .iter()
+        .find(|(_, record)| text(record.body.clone()) == "the daemon ends");
+    let why = pairs(last.unwrap().1.attributes.clone());
+    assert!(
+        why.iter().any(|(_, why)| why.contains("/nowhere/hub.json")),
+        "{why:?}"
+    );
+}
