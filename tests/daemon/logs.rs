@@ -1,7 +1,6 @@
 //! Log lines that a process sends to an intake over OTLP.
 
 use std::{
-    collections::BTreeSet,
     process::Stdio,
     sync::{Arc, Mutex},
     time::Duration,
@@ -30,6 +29,9 @@ use crate::support::{
 const KEY: &str = "s3cret-of-the-intake";
 
 type Batches = Arc<Mutex<Vec<Asked>>>;
+
+/// Names and texts.
+type Fields = Vec<(String, String)>;
 
 /// An intake that answers this, and what it was sent.
 async fn intake(status: StatusCode) -> (Server, Batches) {
@@ -106,19 +108,51 @@ impl Process {
 fn text(value: Option<AnyValue>) -> String {
     match value.and_then(|value| value.value) {
         Some(any_value::Value::StringValue(text)) => text,
-        other => panic!("{other:?}"),
+        other => format!("{other:?}"),
     }
 }
 
-fn pairs(of: Vec<KeyValue>) -> Vec<(String, String)> {
+fn pairs(of: Vec<KeyValue>) -> Fields {
     let pairs = of.into_iter();
     pairs.map(|pair| (pair.key, text(pair.value))).collect()
 }
 
-/// The log records of these batches, each with the module that logged it, and their senders.
-fn opened(batches: &Batches) -> (Vec<(String, LogRecord)>, Vec<Vec<(String, String)>>) {
+/// A line as an intake has it.
+struct Received {
+    /// The module that logged it, or the crate's name for it where the `log` crate did.
+    target: String,
+    message: String,
+    level: String,
+    /// Unix nanoseconds.
+    time: u64,
+    fields: Fields,
+}
+
+impl Received {
+    fn new(module: &str, record: LogRecord) -> Self {
+        let fields = pairs(record.attributes);
+        // Lines of the `log` crate have their target in a field.
+        let of_log = fields.iter().find(|(name, _)| name == "log.target");
+        let target = of_log.map_or(module, |(_, target)| target.as_str());
+        Self {
+            target: target.to_owned(),
+            message: text(record.body),
+            level: record.severity_text,
+            time: record.time_unix_nano,
+            fields,
+        }
+    }
+
+    /// The line of this message.
+    fn find<'a>(all: &'a [Self], message: &str) -> &'a Self {
+        all.iter().find(|line| line.message == message).unwrap()
+    }
+}
+
+/// The lines of these batches, and for each batch who sent it.
+fn opened(batches: &Batches) -> (Vec<Received>, Vec<Fields>) {
     let batches = std::mem::take(&mut *batches.lock().unwrap());
-    let (mut records, mut senders) = (Vec::new(), Vec::new());
+    let (mut lines, mut senders) = (Vec::new(), Vec::new());
     for batch in batches {
         for of_sender in ExportLogsServiceRequest::decode(batch.body)
             .unwrap()
@@ -127,28 +161,65 @@ fn opened(batches: &Batches) -> (Vec<(String, LogRecord)>, Vec<Vec<(String, Stri
             senders.push(pairs(of_sender.resource.unwrap().attributes));
             for of_module in of_sender.scope_logs {
                 let module = of_module.scope.unwrap().name;
-                let logged = of_module.log_records.into_iter();
-                records.extend(logged.map(|record| (module.clone(), record)));
+                let records = of_module.log_records.into_iter();
+                lines.extend(records.map(|record| Received::new(&module, record)));
             }
         }
     }
-    (records, senders)
+    (lines, senders)
+}
+
+/// The messages that the daemon's own code logs, sorted.
+fn ours<'a>(lines: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<&'a str> {
+    let ours =
+        lines.filter(|(target, _)| target.starts_with("intentd") || target.starts_with("vm"));
+    let mut messages: Vec<_> = ours.map(|(_, message)| message).collect();
+    messages.sort_unstable();
+    messages
+}
+
+fn word<'a>(line: &'a Value, field: &str) -> &'a str {
+    line[field].as_str().unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_line_reaches_the_intake_up_to_the_last() {
     let (server, batches) = intake(StatusCode::OK).await;
-    let url = format!("http://{}/in/logs?tag=a", server.address);
-    let mut process = Process::start(&[
-        ("DATADOG_ENDPOINT", &url),
-        ("SERVICE", "oracle-a"),
-        ("IMAGE_TAG", "1.2.3"),
-        ("RUST_LOG", "trace"),
-    ])
-    .await;
+    let url = format!("http://{}/", server.address);
+    // The HTTP client logs each batch that it sends.
+    let mut process = Process::start(&[("DATADOG_ENDPOINT", &url), ("RUST_LOG", "trace")]).await;
     process.says("oracle listening").await;
     // Several batches, so that what the sender logs of one could be in the next.
     tokio::time::sleep(Duration::from_secs(3)).await;
+    let said = process.end().await;
+    let (received, senders) = opened(&batches);
+    assert!(senders.len() > 1);
+    let here = ours(
+        said.iter()
+            .map(|line| (word(line, "target"), word(line, "message"))),
+    );
+    let there = received.iter();
+    let there = ours(there.map(|line| (line.target.as_str(), line.message.as_str())));
+    assert_eq!(there, here);
+    assert!(here.contains(&"stopped"), "{here:?}");
+    for own in ["hyper", "reqwest", "opentelemetry"] {
+        let sent = |line: &Received| line.target.starts_with(own);
+        assert!(!received.iter().any(sent), "{own}");
+    }
+    for own in ["reqwest", "opentelemetry"] {
+        let logged = |line: &Value| word(line, "target").starts_with(own);
+        assert!(said.iter().any(logged), "{own}");
+    }
+    assert!(!said.iter().any(|line| line.to_string().contains(KEY)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_at_the_intake_says_what_it_says_here_and_who_sent_it() {
+    let (server, batches) = intake(StatusCode::OK).await;
+    let url = format!("http://{}/in/logs?tag=a", server.address);
+    let named = [("SERVICE", "oracle-a"), ("IMAGE_TAG", "1.2.3")];
+    let mut process = Process::start(&[("DATADOG_ENDPOINT", &url), named[0], named[1]]).await;
+    process.says("oracle listening").await;
     let said = process.end().await;
     for batch in batches.lock().unwrap().iter() {
         assert_eq!(batch.target, "/in/logs?tag=a");
@@ -161,67 +232,37 @@ async fn every_line_reaches_the_intake_up_to_the_last() {
         }
     }
     let (received, senders) = opened(&batches);
-    assert!(senders.len() > 1);
-    for sender in senders {
-        for (name, value) in [
-            ("service.name", "oracle-a"),
-            ("service.version", "1.2.3"),
-            ("deployment.environment.name", "test"),
-        ] {
-            assert!(sender.contains(&(name.into(), value.into())), "{sender:?}");
-        }
+    for (name, value) in [
+        ("service.name", "oracle-a"),
+        ("service.version", "1.2.3"),
+        ("deployment.environment.name", "test"),
+    ] {
+        let field = (name.to_owned(), value.to_owned());
+        assert!(
+            senders.iter().all(|sender| sender.contains(&field)),
+            "{senders:?}"
+        );
     }
     assert!(
         received
             .iter()
-            .all(|(_, record)| record.time_unix_nano > 1_700_000_000_000_000_000)
+            .all(|line| line.time > 1_700_000_000_000_000_000)
     );
-    let own = |line: &&Value| {
-        let target = line["target"].as_str().unwrap_or_default();
-        target.starts_with("intentd") || target.starts_with("vm")
-    };
-    let messages = |line: &Value| line["message"].as_str().unwrap_or_default().to_owned();
-    let mut there: Vec<_> = said.iter().filter(own).map(messages).collect();
-    let here = received.iter();
-    let here = here.filter(|(module, _)| module.starts_with("intentd") || module.starts_with("vm"));
-    let mut here: Vec<_> = here.map(|(_, record)| text(record.body.clone())).collect();
-    for of in [&mut here, &mut there] {
-        of.sort();
-    }
-    assert_eq!(here, there);
-    assert!(here.contains(&"stopped".to_owned()), "{here:?}");
-    let listening = received.iter().find(|(_, record)| {
-        record.body.is_some() && text(record.body.clone()) == "oracle listening"
-    });
-    let (module, record) = listening.unwrap();
-    assert!(module.starts_with("intentd::"), "{module}");
-    assert_eq!(record.severity_text, "INFO");
-    let address = &said
+    let listening = Received::find(&received, "oracle listening");
+    let here = said
         .iter()
         .find(|line| line["message"] == "oracle listening");
-    let address = address.unwrap()["address"].as_str().unwrap().to_owned();
-    assert!(pairs(record.attributes.clone()).contains(&("address".into(), address)));
-    // Lines of the `log` crate have their target in a field.
-    let targets = received.iter().map(|(module, record)| {
-        let fields = record.attributes.iter();
-        let target = fields.filter(|field| field.key == "log.target").next();
-        target.map_or_else(|| module.clone(), |field| text(field.value.clone()))
-    });
-    let targets: BTreeSet<_> = targets.collect();
-    for own in ["hyper", "reqwest", "opentelemetry"] {
-        assert!(
-            !targets.iter().any(|target| target.starts_with(own)),
-            "{targets:?}"
-        );
-    }
-    // The sender has logged, here.
-    let of_sender = |line: &Value| {
-        line["target"]
-            .as_str()
-            .is_some_and(|target| target.starts_with("opentelemetry"))
-    };
-    assert!(said.iter().any(of_sender));
-    assert!(!said.iter().any(|line| line.to_string().contains(KEY)));
+    let here = here.unwrap();
+    assert_eq!(
+        (listening.level.as_str(), listening.target.as_str()),
+        (word(here, "level"), word(here, "target"))
+    );
+    let address = ("address".to_owned(), word(here, "address").to_owned());
+    assert!(
+        listening.fields.contains(&address),
+        "{:?}",
+        listening.fields
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -234,7 +275,9 @@ async fn a_refusing_intake_is_told_on_standard_error_and_stops_nothing() {
     process.says("oracle listening").await;
     let said = process.end().await;
     assert!(!batches.lock().unwrap().is_empty());
-    let refused = said.iter().find(|line| line.to_string().contains("403"));
+    let refused = said
+        .iter()
+        .find(|line| word(line, "error").contains("status code: 403"));
     assert_eq!(refused.unwrap()["level"], "ERROR", "{said:#?}");
     assert!(said.iter().any(|line| line["message"] == "stopped"));
     assert!(!said.iter().any(|line| line.to_string().contains(KEY)));
@@ -273,10 +316,7 @@ async fn why_a_daemon_ends_reaches_the_intake() {
     let mut process = Process::start(&[("DATADOG_ENDPOINT", &url), wrong]).await;
     assert!(!process.child.wait().await.unwrap().success());
     let (received, _) = opened(&batches);
-    let last = received
-        .iter()
-        .find(|(_, record)| text(record.body.clone()) == "the daemon ends");
-    let why = pairs(last.unwrap().1.attributes.clone());
+    let why = &Received::find(&received, "the daemon ends").fields;
     assert!(
         why.iter().any(|(_, why)| why.contains("/nowhere/hub.json")),
         "{why:?}"
