@@ -24,6 +24,8 @@ pub struct Ending {
     pub status: String,
     /// Unix seconds.
     pub quoted: u64,
+    /// When its user deposited, and when the chain of the deposits had a reorg (unix seconds).
+    moments: [Vec<u64>; 2],
     /// It waited when it could have been decided.
     waited: bool,
     /// What everybody is told of it: the record, and its events.
@@ -34,6 +36,16 @@ pub struct Ending {
     asked: U256,
     /// The recipient's balance of the deposited currency: deposits are given back to him.
     back: U256,
+}
+
+impl Ending {
+    /// The same, whenever what led to it happened.
+    fn timeless(&self) -> Self {
+        Self {
+            moments: Default::default(),
+            ..self.clone()
+        }
+    }
 }
 
 /// By honest user.
@@ -69,6 +81,7 @@ pub async fn all(history: &History) -> Endings {
         let ending = Ending {
             status: status(history, deal).await,
             quoted: deal.quoted,
+            moments: moments(history, at, deal.trade.from.0),
             waited: stored::claim(&history.world, deal.request).await["waits"].is_u64(),
             public,
             has: has(history, deal),
@@ -81,6 +94,7 @@ pub async fn all(history: &History) -> Endings {
         let ending = Ending {
             status: DOUBTED.into(),
             quoted: 0,
+            moments: Default::default(),
             waited: false,
             public: Value::Null,
             has: [U256::ZERO; 3],
@@ -90,6 +104,13 @@ pub async fn all(history: &History) -> Endings {
         all.insert(*at, ending);
     }
     all
+}
+
+fn moments(history: &History, at: usize, chain: &str) -> [Vec<u64>; 2] {
+    let deposits = history.deposited.get(&at).cloned();
+    let reorgs = history.reorgs.iter().filter(|(at, _)| is_at(*at, chain));
+    let reorgs = reorgs.map(|(_, time)| *time).collect();
+    [deposits.unwrap_or_default(), reorgs]
 }
 
 fn has(history: &History, deal: &Deal) -> [U256; 3] {
@@ -218,8 +239,9 @@ fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let late = is_repriced(plan, at) || one.waited || other.waited;
     let late = late && (has_prices_read(plan) || crashes);
     let apart = crashes && one.quoted != other.quoted;
-    // Who deposits at another moment may lose the deposit to a reorg for good.
-    let shifted = apart || is_slow(plan);
+    // Who deposits at another moment, or whose chain has its reorg at another one, may lose the deposit for good: whatever
+    // takes time, as questions do, shifts what comes after it.
+    let shifted = one.moments != other.moments;
     let lost = shifted && loses(plan, plan.honest[at].trade.from.0);
     let ends = |one: &Ending| is_end(&one.status) || lost && one.status == "waiting";
     (late || apart || lost) && ends(one) && ends(other)
@@ -317,7 +339,7 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
             violation(format!(
                 "honest {at} ends in {status}, and in {before} without strangers"
             ));
-        } else if exact && other != Some(ending) {
+        } else if exact && other.map(Ending::timeless) != Some(ending.timeless()) {
             let other = other.map(|other| other.public.to_string());
             let other = other.unwrap_or_default();
             let what = difference(&other, &ending.public.to_string());
@@ -325,4 +347,46 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
         }
     }
     wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Allowed;
+
+    fn ending(status: &str, reorg: u64) -> Endings {
+        let ending = Ending {
+            status: status.into(),
+            quoted: 0,
+            moments: [vec![77], vec![reorg]],
+            waited: false,
+            public: Value::Null,
+            has: [U256::ZERO; 3],
+            asked: U256::ZERO,
+            back: U256::ZERO,
+        };
+        BTreeMap::from([(0, ending)])
+    }
+
+    /// A stranger asks for so long that the reorg comes a second later, when the deposit is below it.
+    #[test]
+    fn a_deposit_may_be_lost_where_a_reorg_came_at_another_moment_only() {
+        let allowed = Allowed {
+            powers: vec![Power::Asker],
+            abroad: Vec::new(),
+            manners: Vec::new(),
+            depeg: false,
+            late: false,
+        };
+        let mut plan = Plan::of(1, &allowed);
+        plan.cap = None;
+        plan.honest[0].trade.from.0 = CHAINS[1].0;
+        let mut compared = |lost: u64, reorg: u64| {
+            plan.weather = vec![(73, Weather::Reorg(1, 3, lost))];
+            compare(&plan, &ending("success", reorg), &ending("waiting", 83))
+        };
+        assert!(compared(1, 84).is_empty());
+        assert_eq!(compared(1, 83).len(), 1, "nothing explains it");
+        assert_eq!(compared(0, 84).len(), 1, "nothing is lost in it");
+    }
 }

@@ -135,6 +135,10 @@ pub struct History {
     stands: u64,
     /// The fills that were begun when the operator paused the solver.
     pub held: Option<BTreeMap<B256, usize>>,
+    /// Unix seconds at which honest users deposited.
+    pub deposited: BTreeMap<usize, Vec<u64>>,
+    /// The chains that had a reorg, and when (unix seconds).
+    pub reorgs: Vec<(usize, u64)>,
     /// What broke on the way.
     pub broken: Vec<Violation>,
     /// Deposits whose payments the operator wrote off.
@@ -163,6 +167,8 @@ impl History {
             rested: false,
             stands: 0,
             held: None,
+            deposited: BTreeMap::new(),
+            reorgs: Vec::new(),
             broken: Vec::new(),
             written_off: Vec::new(),
             dismissed: Vec::new(),
@@ -348,7 +354,8 @@ impl History {
     }
 
     /// The newest blocks of a chain give way; what is lost does not depend on what else there is.
-    fn reorg(&self, chain: usize, depth: u64, lost: u64) {
+    fn reorg(&mut self, chain: usize, depth: u64, lost: u64) {
+        self.reorgs.push((chain, clock::seconds()));
         let of = |from: Address| (u64::from(from[19]) + depth) % (lost + 1);
         let is_lost = |from: Address| lost > 0 && of(from) == 0;
         let Some(ledger) = self.world.ledger_at(chain) else {

@@ -145,6 +145,7 @@ impl History {
         }
         self.note(format!("{who:?} deposits for {}", deal.order));
         if let Who::Honest(at) = who {
+            self.has_deposited(at);
             self.after_deposit(Who::Honest(at));
             if let Some(pause) = self.plan.honest[at].again {
                 self.at(clock::seconds() + pause, Act::Again(at));
@@ -157,7 +158,13 @@ impl History {
             let (chain, currency) = deal.trade.from;
             let asked = self.asked(&deal);
             self.put((deal.account, chain, currency), asked, deal.order);
+            self.has_deposited(at);
         }
+    }
+
+    fn has_deposited(&mut self, at: usize) {
+        let moments = self.deposited.entry(at).or_default();
+        moments.push(clock::seconds());
     }
 
     /// Sends what a quote wants sent.
