@@ -4,39 +4,26 @@
 //! Opening makes no network traffic: a provider's chain id is checked before its first vote.
 
 pub mod asking;
+mod files;
 mod head_calls;
 mod opened;
 mod providers;
 mod rules;
 mod settlement;
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value};
 use vm::{
-    Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, U256, quorum::Quorum,
+    Chain, ChainEntry, ChainSpec, Endpoint, Family, OpenProvider, Provider, U256, quorum::Quorum,
     trade::TradingProvider,
 };
 
 use self::providers::{Source, World, endpoints, for_strangers, named, required};
-use crate::config::{Config, FinalityProfile, Mistakes, Variables};
+use crate::config::{Config, FinalityProfile, Mistakes};
 
 pub use self::opened::{Closed, Loaded, Opened};
 pub use vm::trade::HeadCalls;
-
-/// `(environment, chains file, hub file)` of the lists that come with the daemon.
-const BUNDLED: &[(&str, &str, &str)] = &[
-    (
-        "mainnets.prod",
-        include_str!("chains/mainnets.prod.json"),
-        include_str!("chains/hub.mainnets.prod.json"),
-    ),
-    (
-        "testnets.prod",
-        include_str!("chains/testnets.prod.json"),
-        include_str!("chains/hub.testnets.prod.json"),
-    ),
-];
 
 /// What the allocator's chain is called among the chains: its variables are `AURORA_RPC_URL` and
 /// `AURORA_RPC_QUORUM`.
@@ -66,8 +53,8 @@ impl Chains {
             .map_err(|error| mistakes.add("TLS", error.to_string()))
             .ok()?;
         let world = World { config, client };
-        let (chains, hub) = texts(config, mistakes);
-        let list = entries(&chains, config, mistakes)
+        let (chains, hub) = files::texts(config, mistakes);
+        let list = files::entries(&chains, config, mistakes)
             .into_iter()
             .map(|(entry, source)| Self::loaded(&entry, &source, &world, mistakes))
             .collect::<Vec<_>>();
@@ -121,9 +108,15 @@ impl Chains {
             .hub_chain_id
             .as_deref()
             .filter(|text| !text.is_empty());
-        let chain = open(entry, source, world).unwrap_or_else(|what| {
+        let opened = |by: fn(&Family) -> Option<OpenProvider>| open(entry, source, world, by);
+        let has_keys = vm::family(&vm_type).is_some_and(|family| family.owner_keys.is_some());
+        let both = opened(|family| family.open).and_then(|chain| {
+            let keys = has_keys.then(|| opened(|family| family.owner_keys));
+            Ok((chain, keys.transpose()?))
+        });
+        let (chain, keys) = both.unwrap_or_else(|what| {
             mistakes.add(&source.name, format!("chain {}: {what}", entry.id));
-            Err(Closed::Unreadable(what))
+            (Err(Closed::Unreadable(what)), None)
         });
         let served = match &world.config.chains {
             Some(named) => named.contains(&entry.id),
@@ -136,6 +129,7 @@ impl Chains {
             hub_chain_id: number.and_then(|text| U256::from_str_radix(text, 10).ok()),
             depository: entry.depository.clone(),
             chain,
+            keys,
         }
     }
 
@@ -189,6 +183,25 @@ impl Chains {
         listed.chain(&self.hub).chain(&self.allocator)
     }
 
+    /// Every chain of which keys of owners can be read.
+    pub fn keys(&self) -> impl Iterator<Item = &Opened> {
+        let keys = self.list.iter().filter_map(|loaded| loaded.keys.as_ref());
+        keys.flatten()
+    }
+
+    /// How many providers may be asked.
+    pub fn providers(&self) -> usize {
+        let asked = self.opened().chain(self.keys());
+        asked.map(|opened| opened.providers).sum()
+    }
+
+    /// How many equal answers count of whoever is asked about the chain called `id`; `None` where nobody is.
+    pub fn required(&self, id: &str) -> Option<usize> {
+        let mut asked = self.opened().chain(self.keys());
+        let found = asked.find(|opened| opened.chain.spec.id.as_str() == id);
+        found.map(|opened| opened.required)
+    }
+
     /// What nobody can be attested anything without: in production the settlement chain's providers,
     /// whether a claim reads that chain or not.
     pub fn foundation(&self) -> Result<(), Closed> {
@@ -204,96 +217,12 @@ impl Chains {
     }
 }
 
-fn texts(config: &Config, mistakes: &mut Mistakes) -> (String, String) {
-    let bundled = BUNDLED
-        .iter()
-        .find(|(name, ..)| *name == config.environment);
-    let mut text = |file: Option<&Path>, variable: &str, own: Option<&str>| match (file, own) {
-        (Some(path), _) => std::fs::read_to_string(path).unwrap_or_else(|error| {
-            mistakes.add(variable, format!("{}: {error}", path.display()));
-            String::new()
-        }),
-        (None, Some(own)) => own.to_owned(),
-        // Without a name nobody knows what would be missing.
-        (None, None) if config.environment.is_empty() => String::new(),
-        (None, None) => {
-            let known = BUNDLED
-                .iter()
-                .map(|(name, ..)| *name)
-                .collect::<Vec<_>>()
-                .join(", ");
-            let what = format!("must be set: only {known} come with a list of their own");
-            mistakes.add(variable, what);
-            String::new()
-        }
-    };
-    let chains = text(
-        config.chains_file.as_deref(),
-        "CHAINS_FILE",
-        bundled.map(|b| b.1),
-    );
-    let hub = text(config.hub_file.as_deref(), "HUB_FILE", bundled.map(|b| b.2));
-    (chains, hub)
-}
-
-fn entries(text: &str, config: &Config, mistakes: &mut Mistakes) -> Vec<(ChainEntry, Source)> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    let list: Vec<Map<String, Value>> = match serde_json::from_str(text) {
-        Ok(list) => list,
-        Err(error) => {
-            mistakes.add(
-                "CHAINS_FILE",
-                format!("expected a JSON array of objects: {error}"),
-            );
-            return Vec::new();
-        }
-    };
-    let mut found = Vec::new();
-    for (at, mut entry) in list.into_iter().enumerate() {
-        let Some(id) = entry.get("id").and_then(Value::as_str).map(str::to_owned) else {
-            tracing::warn!(
-                entry = at,
-                "chain without an id in the chains file: left out"
-            );
-            continue;
-        };
-        let source = Source::of(&id, entry.get("httpRpcUrl"));
-        resolve(&mut entry, &config.variables);
-        match serde_json::from_value(Value::Object(entry)) {
-            Ok(entry) => found.push((entry, source)),
-            Err(error) => mistakes.add("CHAINS_FILE", format!("chain {id}: {error}")),
-        }
-    }
-    found
-}
-
-/// Replaces `$NAME` in top-level strings and in direct children of `additionalData`; an unset
-/// variable removes the field.
-fn resolve(entry: &mut Map<String, Value>, variables: &Variables) {
-    let replace = |object: &mut Map<String, Value>| {
-        object.retain(
-            |_, value| match value.as_str().and_then(|text| text.strip_prefix('$')) {
-                None => true,
-                Some(name) => variables.get(name).is_some_and(|text| {
-                    *value = text.into();
-                    true
-                }),
-            },
-        );
-    };
-    replace(entry);
-    if let Some(Value::Object(additional)) = entry.get_mut("additionalData") {
-        replace(additional);
-    }
-}
-
-/// `Err`: a mistake of the operator's. `Ok(Err)`: the chain is listed but cannot be read.
+/// `by`: what opens a provider. `Err`: a mistake of the operator's. `Ok(Err)`: the chain is listed but cannot be read.
 fn open(
     entry: &ChainEntry,
     source: &Source,
     world: &World<'_>,
+    by: fn(&Family) -> Option<OpenProvider>,
 ) -> Result<Result<Opened, Closed>, String> {
     let config = world.config;
     let unreadable = |why| Ok(Err(Closed::Unreadable(why)));
@@ -305,7 +234,7 @@ fn open(
     let spec = as_meant(entry, config)
         .spec(family, strict)
         .map_err(|error| error.to_string())?;
-    let Some(open) = family.open else {
+    let Some(open) = by(family) else {
         let name = family.name;
         return unreadable(format!("this version does not read {name} chains"));
     };
@@ -320,16 +249,15 @@ fn open(
         .quorum(&config.variables)
         .is_some_and(|text| text == "1");
     let few = config.moves_real_money() && required < 2 && !chosen;
-    let providers = endpoints
-        .iter()
-        .map(|endpoint| open(&spec, endpoint))
-        .collect::<Result<Vec<Provider>, _>>()
-        .map_err(|error| error.to_string())?;
-    let asking = trading_providers(
-        family,
-        &spec,
-        &for_strangers(&endpoints, config.listen.quote_calls),
-    )?;
+    let strangers = for_strangers(&endpoints, config.listen.quote_calls);
+    // A key is read for whoever claims to be its owner.
+    let asked = if family.open.is_some() {
+        &endpoints
+    } else {
+        &strangers
+    };
+    let providers = oracle_providers(open, &spec, asked)?;
+    let asking = trading_providers(family, &spec, &strangers)?;
     let trading_providers = trading_providers(family, &spec, &endpoints)?;
     let has_state = providers.iter().all(|provider| provider.state.is_some());
     let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;
@@ -380,6 +308,16 @@ fn urls<'a>(
             true => source.few(0),
             false => Closed::Unreadable(format!("no provider: set {}", source.name)),
         })
+}
+
+fn oracle_providers(
+    open: OpenProvider,
+    spec: &Arc<ChainSpec>,
+    endpoints: &[Endpoint],
+) -> Result<Vec<Provider>, String> {
+    let opened = endpoints.iter().map(|endpoint| open(spec, endpoint));
+    let opened: Result<Vec<_>, _> = opened.collect();
+    opened.map_err(|error| error.to_string())
 }
 
 fn trading_providers(

@@ -163,8 +163,7 @@ impl Daemon {
             ),
             metrics: Arc::new(move || rendered.render()),
         });
-        let providers = chains.opened().map(|opened| opened.providers).sum();
-        let listening = Listening::of(config, providers);
+        let listening = Listening::of(config, chains.providers());
         let (app, ops) = surfaces(config, &listening, (&system, &state))?;
         Ok(Self {
             app,
@@ -347,11 +346,14 @@ pub fn oracle(
 
 fn reachable(loaded: &Loaded, foundation: Result<(), Closed>) -> (String, Reachable) {
     let chain = loaded.attested().map(|opened| opened.chain.clone());
+    let keys = loaded.owner_keys();
+    let keys = keys.map(|keys| keys.and_then(|keys| foundation.clone().map(|()| keys)));
     let chain = chain.and_then(|chain| foundation.map(|()| chain));
     let reachable = Reachable {
         family: loaded.family(),
         hub_chain_id: loaded.hub_chain_id,
         chain,
+        keys,
     };
     (loaded.id.clone(), reachable)
 }

@@ -21,7 +21,7 @@ use std::{collections::HashMap, sync::Arc};
 use futures::future::try_join_all;
 use serde_json::Value;
 use vm::{
-    B256, Chain, Family, LARGE_EVENTS, ReadError, TxRef, U256,
+    B256, Chain, Family, LARGE_EVENTS, OwnerKeys, ReadError, TxRef, U256,
     protocol::{
         message::{Execution, TypedMessage},
         signature::Signature,
@@ -67,6 +67,9 @@ pub struct Reachable {
     pub hub_chain_id: Option<U256>,
     /// The opened chain, or why the oracle attests nothing about it.
     pub chain: Result<Chain, Closed>,
+    /// Who says which keys owners sign with there, or why nobody's word is taken. `None` for a family whose signatures
+    /// are verified without the chain.
+    pub keys: Option<Result<OwnerKeys, Closed>>,
 }
 
 /// The oracle's service and its parts.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{Chain, Family, FillRouters, U256, quorum::Quorum, trade::TradingProvider};
+use vm::{Chain, Family, FillRouters, OwnerKeys, U256, quorum::Quorum, trade::TradingProvider};
 
 /// One configured chain.
 pub struct Loaded {
@@ -18,6 +18,9 @@ pub struct Loaded {
     pub served: bool,
     /// The chain, or why it cannot be read.
     pub chain: Result<Opened, Closed>,
+    /// Where signatures of owners are verified with what the chain has: who is asked for that, or why nobody is.
+    /// `CHAINS` does not say, since nothing is attested about the chain.
+    pub keys: Option<Result<Opened, Closed>>,
 }
 
 impl Loaded {
@@ -35,6 +38,15 @@ impl Loaded {
             return Err(Closed::NotServed);
         }
         attested(&self.chain)
+    }
+
+    /// Who says which keys owners sign with, or why nobody's word is taken.
+    pub fn owner_keys(&self) -> Option<Result<OwnerKeys, Closed>> {
+        let opened = attested(self.keys.as_ref()?);
+        Some(opened.map(|opened| OwnerKeys {
+            spec: opened.chain.spec.clone(),
+            reader: opened.quorum.clone(),
+        }))
     }
 }
 

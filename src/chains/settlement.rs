@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use vm::ChainEntry;
 
-use super::{ALLOCATOR, Closed, Opened, Source, World, open, resolve};
+use super::{ALLOCATOR, Closed, Opened, Source, World, files::resolve, open};
 use crate::config::Mistakes;
 
 /// What the hub file names.
@@ -78,7 +78,7 @@ fn evm(
         vm_type: Some(vm::SETTLEMENT.name.to_owned()),
         ..entry
     };
-    open(&entry, source, world).unwrap_or_else(|why| {
+    open(&entry, source, world, |family| family.open).unwrap_or_else(|why| {
         mistakes.add(&source.name, format!("{what}: {why}"));
         Err(Closed::Unreadable(why))
     })

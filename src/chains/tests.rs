@@ -108,6 +108,49 @@ fn real_money_rests_on_two_named_providers_or_on_the_operators_word() {
 }
 
 #[test]
+fn keys_of_owners_rest_on_as_many_providers_as_statements() {
+    let keys = |set: &[(&str, &str)]| {
+        let chains = load(&[set, &[("RELAY_RPC_URL", TWO)]].concat()).unwrap();
+        let ton = chains.get("ton").unwrap();
+        assert!(ton.attested().is_err() && !ton.served);
+        assert_eq!(
+            chains.required("ton"),
+            ton.keys
+                .as_ref()
+                .unwrap()
+                .as_ref()
+                .ok()
+                .map(|it| it.required)
+        );
+        ton.owner_keys().unwrap().err()
+    };
+    let few = |named| Closed::FewProviders {
+        named,
+        urls: "TON_RPC_URL".into(),
+        quorum: "TON_RPC_QUORUM".into(),
+    };
+    let one = ("TON_RPC_URL", "https://a.example");
+    assert_eq!(keys(&[]), Some(few(0)));
+    assert_eq!(keys(&[one]), Some(few(1)));
+    assert_eq!(keys(&[one, ("TON_RPC_QUORUM", "1")]), None);
+    // What `CHAINS` names is attested; keys are not.
+    assert_eq!(keys(&[("TON_RPC_URL", TWO), ("CHAINS", "base")]), None);
+    let chains = load(&[]).unwrap();
+    assert!(chains.get("base").unwrap().owner_keys().is_none());
+    // What their signatures are judged by is among the rules.
+    let rules = |set: &[(&str, &str)]| Value::from(load(set).unwrap().rules()).to_string();
+    let (majority, one) = (rules(&[("TON_RPC_URL", TWO)]), ("TON_RPC_QUORUM", "1"));
+    assert!(majority.contains(r#""signDataDomain":"relay.link""#));
+    assert!(majority.contains(r#""genesisHash":"F6Op"#), "{majority}");
+    assert_ne!(majority, rules(&[("TON_RPC_URL", TWO), one]));
+    let wrong = load(&[("TON_RPC_URL", "no url")])
+        .err()
+        .unwrap()
+        .to_string();
+    assert_eq!(wrong.matches("provider 1 is no URL").count(), 1, "{wrong}");
+}
+
+#[test]
 fn public_endpoints_serve_development_and_testnets() {
     let testnets = [("ENVIRONMENT", "testnets.prod"), ("CHAINS", "sepolia")];
     for (set, id) in [(&testnets[..], "sepolia"), (&STAGING, "base")] {
@@ -464,7 +507,7 @@ fn variable_names_replace_what_is_not_a_letter_or_digit() {
 /// The bundled lists name `$<ID>_RPC_URL` for every chain, and nothing twice.
 #[test]
 fn bundled_lists_follow_the_naming_rule() {
-    for (_, chains, _) in BUNDLED {
+    for (_, chains, _) in files::BUNDLED {
         let list: Vec<Map<String, Value>> = serde_json::from_str(chains).unwrap();
         let mut seen = BTreeSet::new();
         for entry in list {

@@ -179,7 +179,14 @@ fn chain(loaded: &Loaded) -> String {
                 false => "",
             }
         ),
-        Err(why) => why.to_string(),
+        Err(why) => match &loaded.keys {
+            None => why.to_string(),
+            Some(Err(why)) => format!("keys of owners only: {why}"),
+            Some(Ok(keys)) => match &keys.few {
+                None => format!("keys of owners only, {}", votes(keys)),
+                Some(few) => format!("keys of owners only: {few}"),
+            },
+        },
     };
     format!("  {:<14} {:<14} {state}", loaded.id, loaded.vm_type)
 }

@@ -171,6 +171,12 @@ fn said(read: &Read) -> String {
         (Question::View { to, data, .. }, Answer::View(bytes)) => {
             format!("call {to} {data}: {bytes}")
         }
+        (Question::OwnerKey { owner }, Answer::OwnerKey(Some(key))) => {
+            format!("the owner's key of {owner}: {key}")
+        }
+        (Question::OwnerKey { owner }, Answer::OwnerKey(None)) => {
+            format!("no owner's key of {owner}")
+        }
         (question, answer) => format!("{}: {}", question.subject(), answer.digest()),
     }
 }

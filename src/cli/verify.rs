@@ -99,13 +99,8 @@ impl Verify {
     }
 
     fn flaws(&self, document: &Document, rules: &Rules) -> Vec<String> {
-        let required = |chain: &str| {
-            let mut opened = rules.chains.opened();
-            let opened = opened.find(|opened| opened.chain.spec.id.as_str() == chain)?;
-            Some(opened.required)
-        };
         let mut flaws = document.check_signature();
-        flaws.extend(document.check_votes(required));
+        flaws.extend(document.check_votes(|chain| rules.chains.required(chain)));
         let mut wrong: Vec<String> = flaws.iter().map(ToString::to_string).collect();
         let (then, now) = (document.configuration, rules.judge.configuration);
         if then != now && !self.other_rules {

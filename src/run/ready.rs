@@ -47,7 +47,15 @@ pub fn log_served(chains: &Chains) {
 /// Says which chains rest on one provider although real money is at stake, and which do not need a
 /// majority of theirs, or of which no fill router is listed: a line each kind.
 pub fn warn_about_quorums(chains: &Chains, config: &Config) {
-    let opened = || asked(chains).filter_map(|(id, chain)| Some((id, chain.ok()?)));
+    let keys = || {
+        chains
+            .keys()
+            .map(|keys| (keys.chain.spec.id.as_str(), keys))
+    };
+    let opened = || {
+        let asked = asked(chains).filter_map(|(id, chain)| Some((id, chain.ok()?)));
+        asked.chain(keys())
+    };
     let warned = |what: &str, is: &dyn Fn(&Opened) -> bool| {
         let found: Vec<_> = opened()
             .filter(|(_, one)| is(one))

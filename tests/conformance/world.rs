@@ -524,11 +524,13 @@ fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor
             reader: side.quorum.clone(),
             state: Some(side.quorum.clone()),
         }),
+        keys: None,
     };
     let solver = Reachable {
         family: vm::family("ethereum-vm"),
         hub_chain_id: None,
         chain: Err("nobody reads it".into()),
+        keys: None,
     };
     let hub = json!({
         "id": "hub", "evmChainId": "31337", "oracleVersion": "2",

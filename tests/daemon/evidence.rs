@@ -38,7 +38,7 @@ fn setup(world: &Server) -> Setup {
 }
 
 /// What the command line says, with this on its standard input; what it complains of is an error.
-async fn intentd(
+pub async fn intentd(
     setup: &Setup,
     daemon: &Daemon,
     words: &[&str],
@@ -85,7 +85,7 @@ fn transactions(body: &Value) -> Vec<(String, String)> {
 }
 
 /// The keys of all statements in the journal of a daemon that has ended.
-async fn statements(directory: &TempDir) -> Vec<String> {
+pub async fn statements(directory: &TempDir) -> Vec<String> {
     let directories = Directories::new(directory.path().join("data"), None);
     let pair = Pair::open(&directories, Making::Refused).unwrap();
     let all = Range::new(rows::ENTRY, &[], None, usize::MAX);

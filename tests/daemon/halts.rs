@@ -94,6 +94,7 @@ impl Life {
                 family,
                 hub_chain_id: None,
                 chain,
+                keys: None,
             };
             (name.to_owned(), reachable)
         };

@@ -27,6 +27,7 @@ mod limits;
 mod logs;
 mod operations;
 mod orders;
+mod owners;
 mod peers;
 mod prices;
 mod providers;

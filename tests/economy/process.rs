@@ -122,6 +122,7 @@ impl World {
             hub_chain_id: None,
             depository: Some(market::DEPOSITORY.to_string()),
             chain: Ok(opened),
+            keys: None,
             served: true,
         });
         let each = self.ledgers.iter().zip(&self.ledger_providers);

@@ -225,6 +225,7 @@ fn chains(sides: [&dyn Side; 3], opened: [Opened; 3]) -> Chains {
             hub_chain_id: None,
             depository: depository.map(|address| address.text().to_owned()),
             chain: Ok(opened),
+            keys: None,
             served: true,
         }
     });

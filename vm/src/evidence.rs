@@ -63,6 +63,8 @@ pub enum Question {
         data: Bytes,
         block: B256,
     },
+    /// The key that signs for `owner`, as the chain has it now.
+    OwnerKey { owner: Address },
 }
 
 /// What the providers agree on.
@@ -78,6 +80,7 @@ pub enum Answer {
     View(Bytes),
     /// An answer that is too large to keep; its digest.
     Large(B256),
+    OwnerKey(Option<Bytes>),
 }
 
 /// What one provider said.
@@ -140,6 +143,12 @@ impl Question {
         }
     }
 
+    pub fn owner_key(owner: &Address) -> Self {
+        Self::OwnerKey {
+            owner: owner.clone(),
+        }
+    }
+
     /// What is asked about, in words.
     pub fn subject(&self) -> &'static str {
         match self {
@@ -150,6 +159,7 @@ impl Question {
             Self::Withdrawal { .. } => "the withdrawal",
             Self::Sequence { .. } => "the sequence",
             Self::View { .. } => "a contract's state",
+            Self::OwnerKey { .. } => "the owner's key",
         }
     }
 }
@@ -166,6 +176,7 @@ impl Answer {
             Self::Withdrawal(status) => digest(status),
             Self::Sequence(number) => digest(number),
             Self::View(bytes) => digest(bytes),
+            Self::OwnerKey(key) => digest(key),
         }
     }
 

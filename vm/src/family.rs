@@ -12,6 +12,7 @@ use crate::{
     finality::Finality,
     hint::Hints,
     oracle::{ChainReader, StateReader},
+    owner::{KeyReader, OwnerVerifier},
     protocol::{
         self,
         request::{PayloadParams, PayloadRequest, WithdrawCall},
@@ -53,6 +54,8 @@ pub struct Family {
     /// `None`: allocators record the encoded withdrawal.
     pub payloads: Option<&'static dyn PayloadCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
+    /// Opens one provider that reads keys of owners, likewise. `None` where signatures are verified without the chain.
+    pub owner_keys: Option<OpenProvider>,
     pub orders: Option<&'static dyn OrderCodec>,
     pub finality: FinalityDefaults,
     /// What it reads in a chain's entry besides the fields of all families.
@@ -293,28 +296,6 @@ impl WithdrawalInfo {
     }
 }
 
-/// What an owner signed, and with what (guide: protocol 6.3).
-#[derive(Clone, Debug, Default)]
-pub struct OwnerClaim<'a> {
-    /// sha256 of the canonical operation.
-    pub digest: [u8; 32],
-    pub owner: &'a str,
-    pub signature: &'a str,
-    /// What the family needs besides: TON `{timestamp, domain, publicKey, signDataDomain}`,
-    /// Lighter `{l1Address}`, read from the chain or the request by the caller.
-    pub context: Option<&'a Value>,
-}
-
-/// Owner signatures of a family (guide: protocol 6.3).
-pub trait OwnerVerifier: Send + Sync {
-    /// `Err` holds the oracle's own text for the caller.
-    fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), crate::types::Refusal>;
-    /// Whether a signature is judged by what the owner's chain has, which the claim's context brings.
-    fn needs_chain(&self) -> bool {
-        false
-    }
-}
-
 /// A chain as configured: what decides how it is read and judged.
 #[derive(Clone, Debug)]
 pub struct ChainSpec {
@@ -375,6 +356,7 @@ pub struct Provider {
     pub name: Arc<str>,
     pub reader: Arc<dyn ChainReader>,
     pub state: Option<Arc<dyn StateReader>>,
+    pub keys: Option<Arc<dyn KeyReader>>,
 }
 
 /// A loaded chain.

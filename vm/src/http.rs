@@ -176,9 +176,14 @@ impl Channel {
 
     /// Posts a body of another kind, likewise.
     pub async fn post_as(&self, kind: HeaderValue, body: Vec<u8>) -> Result<Body, PostError> {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind)]);
+        self.post_with(headers, body).await
+    }
+
+    /// Posts a body with these headers, likewise.
+    pub async fn post_with(&self, headers: HeaderMap, body: Vec<u8>) -> Result<Body, PostError> {
         let request = self.0.client.post(self.0.url.clone());
-        self.send(request.header(CONTENT_TYPE, kind).body(body))
-            .await
+        self.send(request.headers(headers).body(body)).await
     }
 
     /// Gets what stands at `path` below the endpoint's URL, likewise. `path` has no slash at its ends.

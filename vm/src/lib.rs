@@ -3,7 +3,7 @@
 //! - [`types`]: chain-neutral facts (receipts, deposits, payments).
 //! - [`family`]: the seam: what a family offers.
 //! - [`endpoint`]: where a provider is.
-//! - [`oracle`]: reading: the reader traits.
+//! - [`oracle`]: reading: the reader traits. [`owner`]: signatures of owners, and reading their keys.
 //! - [`finality`]: when a block counts.
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
 //! - [`trade`]: what trading needs besides: scanning, accounts, writing, steps.
@@ -20,6 +20,7 @@ pub mod finality;
 pub mod hint;
 pub mod http;
 pub mod oracle;
+pub mod owner;
 pub mod protocol;
 pub mod quorum;
 mod seen;
@@ -51,6 +52,7 @@ pub use endpoint::Endpoint;
 pub use family::*;
 pub use finality::{Finality, FinalityTag};
 pub use oracle::*;
+pub use owner::*;
 pub use seen::{Seen, Unusable};
 pub use spec::{ChainEntry, EntryRules, FinalityDefaults};
 pub use types::*;

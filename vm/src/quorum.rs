@@ -24,7 +24,7 @@ use self::{
     votes::Votes,
 };
 use crate::{
-    ChainReader, Kept, Provider, ReadError, StateReader, aside,
+    ChainReader, Kept, KeyReader, Provider, ReadError, StateReader, aside,
     evidence::{self, Question, Replay, Said, Vote},
     types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
@@ -323,6 +323,19 @@ impl StateReader for Quorum {
     }
 }
 
+#[async_trait]
+impl KeyReader for Quorum {
+    async fn owner_key(&self, owner: &Address) -> Result<Option<Bytes>, ReadError> {
+        let question = || Question::owner_key(owner);
+        let owner = owner.clone();
+        self.vote("owner's key", question, move |provider| {
+            let (keys, owner) = (provider.keys.clone(), owner.clone());
+            Box::pin(async move { keys.ok_or_else(no_keys)?.owner_key(&owner).await })
+        })
+        .await
+    }
+}
+
 /// Copies an answer; a large one on another thread.
 fn copy<T: Answer>(answer: &Kept<T>) -> T {
     aside(answer.is_large(), || T::clone(answer))
@@ -330,6 +343,10 @@ fn copy<T: Answer>(answer: &Kept<T>) -> T {
 
 fn no_state() -> ReadError {
     ReadError::Unavailable("this provider reads no state".into())
+}
+
+fn no_keys() -> ReadError {
+    ReadError::Unavailable("this provider reads no keys of owners".into())
 }
 
 #[cfg(test)]

@@ -83,6 +83,16 @@ const PUBLIC: &[(&str, &str, &str)] = &[
         "genesisHash",
         "EAQLJCV2mh23BsK2P9oYpV5CHVLDNHTxYss3URrNmg3s",
     ),
+    (
+        "ton",
+        "genesisHash",
+        "F6OpKZKqvqeFp6CQmFomXNMfMj2EnaUSOXN+Mh+wVWk=",
+    ),
+    (
+        "lighter",
+        "contractAddress",
+        "0x3B4D794a66304F130a4Db8F2551B0070dfCf5ca7",
+    ),
 ];
 
 impl ChainEntry {

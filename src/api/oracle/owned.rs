@@ -10,7 +10,7 @@ use super::order::Order;
 use crate::{
     attest::{
         Refusal,
-        owner::Requested,
+        owner::{OwnerSignature, Requested},
         service::{OwnedClaim, Proof, ReturnClaim},
     },
     http::{ApiError, Flag, Request, Text},
@@ -49,6 +49,10 @@ pub struct Withdrawal {
 pub struct ProofFields {
     /// The owner's signature of the request, with the operation `withdrawal`. Needed without `recoverMode`.
     pub owner_signature: Option<Text>,
+    /// How the signature was made, under the name of its owner's family: `ton-vm` with `timestamp` (unix seconds) and
+    /// `domain` (of the app that asked the wallet).
+    #[schema(value_type = Option<Object>)]
+    pub signature_metadata: Option<Map<String, Value>>,
     /// In place of a signature: the deposit returned through the hub to the owner, its depositor, and all of it goes to
     /// the recipient of its order's refund. Its solver has said at the hub that it neither filled nor refunded the
     /// order. A deposit allows one withdrawal.
@@ -116,7 +120,10 @@ impl ProofFields {
         if !self.recover_mode.is_some_and(|flag| flag.0) {
             let signature = self.owner_signature.as_ref();
             let signature = signature.ok_or(Refusal::OwnerSignatureMissing)?;
-            return Ok(Proof::Signature(signature.0.clone()));
+            return Ok(Proof::Signature(OwnerSignature {
+                text: signature.0.clone(),
+                metadata: self.signature_metadata.clone(),
+            }));
         }
         let needed = |text: &Option<Text>| {
             let text = text.as_ref().filter(|text| !text.0.is_empty());

@@ -1,6 +1,7 @@
 //! `POST /attestations/transfer/v1`.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use vm::protocol::owner::Kind;
 
@@ -10,7 +11,10 @@ use super::{
     question::question,
 };
 use crate::{
-    attest::{owner::Requested, service::TransferClaim},
+    attest::{
+        owner::{OwnerSignature, Requested},
+        service::TransferClaim,
+    },
     http::{ApiError, Flag, Request, Response, Text},
 };
 
@@ -31,6 +35,11 @@ pub struct Ask {
     pub owner: Text,
     /// The owner's signature of these fields, with the operation `transfer`.
     pub owner_signature: Text,
+    /// How the signature was made, under the name of its owner's family: `ton-vm` with `timestamp` (unix seconds) and
+    /// `domain` (of the app that asked the wallet).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub signature_metadata: Option<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_peer_signatures: Option<Flag>,
 }
@@ -57,7 +66,10 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             nonce: ask.nonce.0,
             additional: None,
         },
-        signature: ask.owner_signature.0,
+        signature: OwnerSignature {
+            text: ask.owner_signature.0,
+            metadata: ask.signature_metadata,
+        },
     };
     let attested = state.oracle.transfer(&claim, question.as_ref()).await?;
     let body = Body {

@@ -64,7 +64,7 @@ impl Attestor {
         let allocator = settings.hub_allocator;
         let allocator = allocator.ok_or(Refusal::NotConfigured("allocator"))?;
         let domain = Domain::allocator(settings.domain.chain(), allocator);
-        let permit = self.permit(requested, &owner, &claim.proof)?;
+        let permit = self.permit(requested, &owner, &claim.proof).await?;
         let asked = self.ask(question);
         let returned = self.returned(permit, (requested, &owner)).await?;
         let digest = message.digest(&domain);

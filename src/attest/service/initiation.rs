@@ -90,7 +90,7 @@ impl Attestor {
         if self.bound_nonces && chain.spec.depository.as_ref() != Some(&owned.depository) {
             owned.check_bound()?;
         }
-        let permit = self.permit(requested, &owner, &claim.proof)?;
+        let permit = self.permit(requested, &owner, &claim.proof).await?;
         let asked = self.ask(question);
         let returned = self.returned(permit, (requested, &owner)).await?;
         if let Some(returned) = &returned {

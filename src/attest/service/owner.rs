@@ -12,7 +12,7 @@ use crate::attest::{
     claim::malformed,
     deposit, execution,
     order::{self, Terms},
-    owner::{Owner, Requested},
+    owner::{KnownOwner, Owner, OwnerSignature, Requested},
     read::{self, Wanted},
     recover::{self, Destination},
     statement::Statement,
@@ -22,7 +22,7 @@ use crate::attest::{
 #[derive(Clone, Debug)]
 pub enum Proof {
     /// The owner's signature of it.
-    Signature(String),
+    Signature(OwnerSignature),
     /// A deposit of the owner's that returned through the hub, and goes where its order refunds it.
     Return(Box<ReturnClaim>),
 }
@@ -76,8 +76,35 @@ impl Returned {
 }
 
 impl Attestor {
-    /// Judges as much of `proof` as needs no read: all of a signature.
-    pub(super) fn permit<'a>(
+    /// Refuses an operation without its owner's signature. Reads the owner's key where only the owner's chain knows it.
+    pub(super) async fn check_owner(
+        &self,
+        (requested, owner): (&Requested, &Owner),
+        signature: &OwnerSignature,
+    ) -> Result<(), Error> {
+        let chain = &requested.owner_chain;
+        let keys = self.chains.get(chain).and_then(|known| known.keys.as_ref());
+        let known = match keys {
+            None => None,
+            Some(Err(why)) => {
+                return Err(Error::Closed {
+                    chain: chain.clone(),
+                    why: why.clone(),
+                });
+            }
+            Some(Ok(keys)) => {
+                requested.check_form(owner, signature, &keys.spec)?;
+                Some(KnownOwner {
+                    spec: keys.spec.clone(),
+                    key: keys.reader.owner_key(&owner.address).await?,
+                })
+            }
+        };
+        Ok(requested.check_signature(owner, signature, known.as_ref())?)
+    }
+
+    /// Judges a signature, and as much of a return as needs no read.
+    pub(super) async fn permit<'a>(
         &self,
         requested: &Requested,
         owner: &Owner,
@@ -85,7 +112,7 @@ impl Attestor {
     ) -> Result<Permit<'a>, Error> {
         let claim = match proof {
             Proof::Signature(signature) => {
-                requested.check_signature(owner, signature)?;
+                self.check_owner((requested, owner), signature).await?;
                 return Ok(Permit::Signed);
             }
             Proof::Return(claim) => claim,

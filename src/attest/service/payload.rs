@@ -45,7 +45,7 @@ impl Attestor {
         let params = withdrawal::payload_params(spec, &owned, amount, additional);
         let params = params.map_err(|why| malformed("body", why))?;
         let message = params.message().map_err(|why| malformed("body", why))?;
-        let permit = self.permit(requested, &owner, &claim.proof)?;
+        let permit = self.permit(requested, &owner, &claim.proof).await?;
         let asked = self.ask(question);
         let returned = self.returned(permit, (requested, &owner)).await?;
         if let Some(returned) = &returned {

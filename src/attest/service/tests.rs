@@ -214,6 +214,7 @@ fn world_on(store: Arc<dyn Store>) -> World {
             family,
             hub_chain_id,
             chain,
+            keys: None,
         };
         (name.to_owned(), reachable)
     };
@@ -221,6 +222,7 @@ fn world_on(store: Arc<dyn Store>) -> World {
         family: None,
         hub_chain_id: None,
         chain: Err("no provider".into()),
+        keys: None,
     };
     let file = json!({
         "id": "relay", "evmChainId": "31337", "oracleVersion": "2",

@@ -7,7 +7,11 @@ use vm::{
 
 use super::{Attested, Attestor, Error};
 use crate::attest::{
-    Refusal, claim::malformed, execution::Movement, owner::Requested, peers::Question,
+    Refusal,
+    claim::malformed,
+    execution::Movement,
+    owner::{OwnerSignature, Requested},
+    peers::Question,
     statement::Statement,
 };
 
@@ -17,7 +21,7 @@ pub struct TransferClaim {
     /// The recipient is a hub account; the nonce is any text.
     pub requested: Requested,
     /// The owner's, of the request.
-    pub signature: String,
+    pub signature: OwnerSignature,
 }
 
 impl Attestor {
@@ -37,7 +41,8 @@ impl Attestor {
         let to = message::address(&requested.recipient);
         let to = to.map_err(|why| malformed("body/recipient", why))?;
         let owner = requested.owner(&|chain| self.family(chain))?;
-        requested.check_signature(&owner, &claim.signature)?;
+        self.check_owner((requested, &owner), &claim.signature)
+            .await?;
         let asked = self.ask(question);
         let token = token_id(&ChainId::new(chain), &currency);
         let held = self.hub.holds(owner.account, token, amount).await?;

@@ -141,7 +141,7 @@ impl Attestor {
         let transaction = executing(chain, claim.transaction.as_deref(), claim.hints.as_ref())?;
         let additional = requested.additional.as_ref();
         let id = withdrawal::payload_id(&chain.spec, &owned, amount, additional)?;
-        let permit = self.permit(requested, &owner, &of.proof)?;
+        let permit = self.permit(requested, &owner, &of.proof).await?;
         let allocator = self.allocator()?;
         let asked = self.ask(question);
         let payload = async { Ok(allocator.payload(id).await?) };

@@ -128,6 +128,13 @@ fn layout_of_evidence_never_changes() {
     ];
     assert_eq!(hex(&fields), layout.concat());
     assert_eq!(evidence::Evidence::decode(&row), Ok(evidence));
+    let owner = vm::Address::from_parts("0xab", vec![7]);
+    let read = (
+        vm::evidence::Question::owner_key(&owner),
+        vm::evidence::Answer::OwnerKey(Some(vec![8, 9].into())),
+    );
+    let fields = postcard::to_allocvec(&read).unwrap();
+    assert_eq!(hex(&fields), "0704307861620107080102080 9".replace(' ', ""));
     let mut other = row.clone();
     other[0] = 2;
     for wrong in [&[][..], &other, &row[..row.len() - 1], b"\x01nothing"] {

@@ -55,6 +55,7 @@ impl LedgerProvider {
             name: name.into(),
             reader: provider.clone(),
             state: None,
+            keys: None,
         });
         let opened: Opened = engine::opened(&ledger.spec, readers.collect(), Vec::new());
         Loaded {
@@ -63,6 +64,7 @@ impl LedgerProvider {
             hub_chain_id: None,
             depository: Some(ledger.habits.depository.into()),
             chain: Ok(opened),
+            keys: None,
             served: true,
         }
     }

@@ -111,6 +111,7 @@ impl Provider {
             name: name.into(),
             reader: self.clone(),
             state: Some(self.clone()),
+            keys: None,
         }
     }
 

@@ -20,23 +20,29 @@ const OWNERS: &[&str] = &[
     "0:3aff984ca0e23d970cb0b2e27f20e715aeaa6ac764ab0f3d15edc0c43e7c1011",
 ];
 
+const WALLET: &str = "0x964dbc35df5d23bbd5bd01c968c672a3b67827342213f581913537e114d2bf70";
+
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     let hex = Bytes::copy_from_slice(bytes).to_string();
     let context = json!({
         "timestamp": 1, "domain": "relay.link", "signDataDomain": "relay.link",
-        "publicKey": "964dbc35df5d23bbd5bd01c968c672a3b67827342213f581913537e114d2bf70",
-        "l1Address": OWNERS[0],
     });
+    // A wallet's key on TON, and an account's address on Ethereum.
+    let wallet: Bytes = WALLET.parse().expect("32 bytes");
+    let account: Bytes = OWNERS[0].parse().expect("20 bytes");
     for verifier in vm::FAMILIES.iter().filter_map(|family| family.owners) {
         for owner in OWNERS.iter().copied().chain([&*text]) {
-            for signature in [&*hex, &*text] {
+            for (signature, key) in [(&*hex, &wallet), (&*text, &wallet), (&*hex, &account), (&*text, &account)] {
                 let claim = OwnerClaim {
                     digest: [7; 32],
                     owner,
                     signature,
-                    context: Some(&context),
+                    key: Some(key),
+                    metadata: Some(&context),
+                    settings: context.as_object(),
                 };
+                let _refused = verifier.check(&claim);
                 assert!(verifier.verify(&claim).is_err(), "{owner}");
             }
         }

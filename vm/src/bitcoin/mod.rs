@@ -52,6 +52,7 @@ const fn on(network: &'static Network) -> Family {
         withdrawals: Some(network),
         payloads: Some(&allocator::Payloads),
         owners: Some(network),
+        owner_keys: None,
         orders: None,
         finality: FinalityDefaults {
             blocks: 2,

@@ -81,6 +81,7 @@ fn provider<S: Source>(
         name: endpoint.name().into(),
         reader: reader.clone(),
         state: Some(reader),
+        keys: None,
     })
 }
 

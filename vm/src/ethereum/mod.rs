@@ -41,6 +41,7 @@ pub static FAMILY: Family = Family {
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),
+    owner_keys: None,
     orders: Some(&order::Orders),
     finality: FinalityDefaults {
         blocks: 10,

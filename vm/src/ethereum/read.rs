@@ -52,6 +52,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         name: endpoint.name().into(),
         reader: node.clone(),
         state: Some(node),
+        keys: None,
     })
 }
 

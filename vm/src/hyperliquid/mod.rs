@@ -42,6 +42,7 @@ pub static FAMILY: Family = Family {
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),
+    owner_keys: None,
     orders: None,
     finality: FinalityDefaults {
         blocks: 0,

@@ -1,27 +1,28 @@
 //! Owner signatures of `lighter-vm`: personal_sign by the account's address on Ethereum, which the
 //! caller reads from the chain (guide: protocol 6.3).
 
-use serde_json::Value;
+use crate::{
+    OwnerClaim, OwnerVerifier, Refusal,
+    protocol::signature::{SignatureError, eip191, recover_wallet, signature_hex, verify_personal},
+};
 
-use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_personal};
-
-/// Verifies owner signatures of `lighter-vm`. The claim's context has `l1Address`.
+/// Verifies owner signatures of `lighter-vm`. The claim's key is that address.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
-    /// The account's address on Ethereum.
-    fn needs_chain(&self) -> bool {
-        true
+    fn check(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
+        let refused = |error: SignatureError| Refusal(error.to_string());
+        let bytes = signature_hex(claim.signature).map_err(|_| refused(SignatureError::Length))?;
+        let signer = recover_wallet(&bytes, &eip191(&claim.digest));
+        signer.map(|_| ()).map_err(refused)
     }
 
     fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
         let signer = claim
-            .context
-            .and_then(|context| context.get("l1Address"))
-            .and_then(Value::as_str)
-            .filter(|address| !address.is_empty())
+            .key
+            .filter(|key| key.len() == 20)
             .ok_or_else(|| Refusal(format!("Lighter account {} has no l1_address", claim.owner)))?;
-        verify_personal(signer, &claim.digest, claim.signature)
+        verify_personal(&signer.to_string(), &claim.digest, claim.signature)
             .map_err(|error| Refusal(error.to_string()))
     }
 }

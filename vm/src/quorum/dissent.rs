@@ -84,6 +84,7 @@ impl Large for WithdrawalStatus {}
 impl Large for u64 {}
 impl Large for Bytes {}
 impl Large for Option<Block> {}
+impl Large for Option<Bytes> {}
 impl Large for Sight {}
 
 impl Recorded for Transaction {
@@ -149,6 +150,19 @@ impl Recorded for Option<Block> {
     fn of_evidence(answer: evidence::Answer) -> Option<Self> {
         match answer {
             evidence::Answer::Settled(block) => Some(block),
+            _ => None,
+        }
+    }
+}
+
+impl Recorded for Option<Bytes> {
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::OwnerKey(self.clone())
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::OwnerKey(key) => Some(key),
             _ => None,
         }
     }
@@ -231,6 +245,18 @@ impl Answer for Option<Block> {
 
     fn against(&self, _: &Self) -> Dissent {
         Dissent::Lie
+    }
+}
+
+/// The key of an owner.
+impl Answer for Option<Bytes> {
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    /// It is read as of now, and some owners can change theirs between two reads.
+    fn against(&self, _: &Self) -> Dissent {
+        Dissent::Race
     }
 }
 

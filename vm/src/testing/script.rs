@@ -198,6 +198,7 @@ impl<C: Send + Sync + 'static> Script<C> {
             name: name.into(),
             reader: self.clone(),
             state: Some(self.clone()),
+            keys: None,
         }
     }
 

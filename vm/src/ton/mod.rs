@@ -1,6 +1,7 @@
 //! The `ton-vm` family.
 
 pub mod address;
+mod keys;
 pub mod owner;
 pub mod withdrawal;
 
@@ -44,6 +45,7 @@ pub static FAMILY: Family = Family {
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),
+    owner_keys: Some(keys::open),
     orders: None,
     finality: FinalityDefaults {
         blocks: 5,

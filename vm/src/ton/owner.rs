@@ -1,81 +1,85 @@
 //! Owner signatures of `ton-vm`: TonConnect signData over the digest's hex text (guide: protocol 6.3).
 //!
-//! The caller reads the wallet's public key from its contract.
+//! The caller reads the wallet's key from its contract.
 
 use alloy::hex;
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{Codec, OwnerClaim, OwnerVerifier, Refusal, protocol::signature::signature_hex};
+use crate::{
+    Codec, OwnerClaim, OwnerVerifier, Refusal,
+    protocol::{signature::signature_hex, text},
+};
 
-/// Verifies owner signatures of `ton-vm`. The claim's context has `timestamp` (unix seconds), `domain` (of the app
-/// that asked the wallet), `publicKey` (64 hex digits) and `signDataDomain` (of the accepted apps).
+/// Verifies owner signatures of `ton-vm`. The claim's key is the wallet's, its metadata `timestamp` (unix seconds) and
+/// `domain` (of the app that asked the wallet); the chain's settings have `signDataDomain` (of the accepted apps).
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
-    /// The account's public key.
-    fn needs_chain(&self) -> bool {
-        true
+    fn check(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
+        Signed::of(claim).map(|_| ())
     }
 
     fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
-        let context = Context::of(claim.context)?;
-        if !context.is_ours() {
-            return Err(Refusal(format!(
-                "Signature domain {} is not allowed",
-                context.domain
-            )));
-        }
-        let wrong = || Refusal("Invalid signature".into());
-        let account: [u8; 32] = super::address::Addresses
-            .encode_address(claim.owner)
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .ok_or_else(|| Refusal("Invalid TON owner address".into()))?;
+        let signed = Signed::of(claim)?;
+        let no_key = || Refusal(format!("TON account {} has no public key", claim.owner));
+        let key = claim.key.map(|key| <[u8; 32]>::try_from(&key[..]));
+        let key = key.and_then(Result::ok).ok_or_else(no_key)?;
         let payload = hex::encode(claim.digest);
-        let hash = sign_data_hash(&account, context.domain, context.timestamp, &payload);
-        let signature: [u8; 64] = signature_hex(claim.signature)
-            .ok()
-            .and_then(|bytes| <[u8; 64]>::try_from(&bytes[..]).ok())
-            .ok_or_else(|| Refusal("Invalid signature length".into()))?;
-        VerifyingKey::from_bytes(&context.public_key)
-            .and_then(|key| key.verify_strict(&hash, &Signature::from_bytes(&signature)))
-            .map_err(|_| wrong())
+        let hash = sign_data_hash(&signed.account, signed.domain, signed.timestamp, &payload);
+        VerifyingKey::from_bytes(&key)
+            .and_then(|key| key.verify_strict(&hash, &signed.signature))
+            .map_err(|_| Refusal("Invalid signature".into()))
     }
 }
 
-struct Context<'a> {
+/// What a claim says of its signature.
+struct Signed<'a> {
     timestamp: i64,
     domain: &'a str,
-    public_key: [u8; 32],
-    sign_data_domain: &'a str,
+    account: [u8; 32],
+    signature: Signature,
 }
 
-impl<'a> Context<'a> {
-    fn of(context: Option<&'a Value>) -> Result<Self, Refusal> {
-        let field = |key: &str| context.and_then(|context| context.get(key));
-        let text = |key: &str| field(key).and_then(Value::as_str).filter(|s| !s.is_empty());
+impl<'a> Signed<'a> {
+    /// Refuses what no key makes good.
+    fn of(claim: &OwnerClaim<'a>) -> Result<Self, Refusal> {
+        let said = |name: &str| claim.metadata.and_then(|metadata| metadata.get(name));
         let missing = |what: &str| Refusal(format!("Missing {what} of the TON signature"));
+        let word = |value: Option<&'a Value>, name: &str| {
+            let text = value.and_then(Value::as_str);
+            let text = text.filter(|text| !text.is_empty());
+            text.ok_or_else(|| missing(name))
+        };
+        let timestamp = said("timestamp").and_then(Value::as_i64);
+        let timestamp = timestamp.ok_or_else(|| missing("timestamp"))?;
+        let domain = word(said("domain"), "domain")?;
+        let accepted = claim.settings.and_then(|it| it.get("signDataDomain"));
+        if !is_below(domain, word(accepted, "signDataDomain")?) {
+            let domain = text::short(domain);
+            return Err(Refusal(format!("Signature domain {domain} is not allowed")));
+        }
+        let account = super::address::Addresses.encode_address(claim.owner);
+        let account = account.ok().and_then(|bytes| bytes.try_into().ok());
+        let signature = signature_hex(claim.signature).ok();
+        let signature = signature.and_then(|bytes| <[u8; 64]>::try_from(&bytes[..]).ok());
         Ok(Self {
-            timestamp: field("timestamp")
-                .and_then(Value::as_i64)
-                .ok_or_else(|| missing("timestamp"))?,
-            domain: text("domain").ok_or_else(|| missing("domain"))?,
-            public_key: text("publicKey")
-                .and_then(|key| hex::decode(key).ok())
-                .and_then(|key| key.try_into().ok())
-                .ok_or_else(|| missing("publicKey"))?,
-            sign_data_domain: text("signDataDomain").ok_or_else(|| missing("signDataDomain"))?,
+            timestamp,
+            domain,
+            account: account.ok_or_else(|| Refusal("Invalid TON owner address".into()))?,
+            signature: signature
+                .map(|bytes| Signature::from_bytes(&bytes))
+                .ok_or_else(|| Refusal("Invalid signature length".into()))?,
         })
     }
+}
 
-    /// Whether the app's domain is the accepted one or a subdomain of it.
-    fn is_ours(&self) -> bool {
-        self.domain
-            .strip_suffix(self.sign_data_domain)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.') && rest.len() > 1)
-    }
+/// Whether `domain` is the accepted one or a subdomain of it.
+fn is_below(domain: &str, accepted: &str) -> bool {
+    domain
+        .strip_suffix(accepted)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.') && rest.len() > 1)
 }
 
 /// The hash that a wallet signs when TonConnect asks it to sign a text. `account`: the hash part of its address in

@@ -22,6 +22,7 @@ pub static FAMILY: Family = Family {
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: None,
+    owner_keys: None,
     orders: None,
     finality: FinalityDefaults {
         blocks: 0,

@@ -13,7 +13,7 @@ use ed25519_dalek::{Signer, SigningKey};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use vm::{
-    FAMILIES, OwnerClaim,
+    Bytes, FAMILIES, OwnerClaim,
     protocol::signature::{Signature, eip191},
 };
 
@@ -25,6 +25,14 @@ fn secret() -> SecretKey {
     key.parse().unwrap()
 }
 
+/// The key in what a test knows of an owner: a TON wallet's `publicKey`, or a Lighter account's `l1Address`.
+fn known_key(context: &Value) -> Option<Bytes> {
+    let text = context
+        .get("publicKey")
+        .or_else(|| context.get("l1Address"))?;
+    Some(hex::decode(text.as_str()?).ok()?.into())
+}
+
 fn verify(
     family: &str,
     owner: &str,
@@ -32,11 +40,14 @@ fn verify(
     context: Option<&Value>,
 ) -> Result<(), String> {
     let owners = vm::family(family).unwrap().owners.unwrap();
+    let key = context.and_then(known_key);
     let claim = OwnerClaim {
         digest: DIGEST,
         owner,
         signature,
-        context,
+        key: key.as_ref(),
+        metadata: context,
+        settings: context.and_then(Value::as_object),
     };
     owners.verify(&claim).map_err(|refusal| refusal.to_string())
 }
@@ -380,7 +391,7 @@ mod ton {
             let answer = verify("ton-vm", OWNER, &signature, Some(&other));
             assert_eq!(answer, refused("Invalid signature"), "{key}");
         }
-        for key in ["timestamp", "domain", "publicKey", "signDataDomain"] {
+        for key in ["timestamp", "domain", "signDataDomain"] {
             let mut other = context.clone();
             other[key] = Value::Null;
             let answer = verify("ton-vm", OWNER, &signature, Some(&other));
@@ -390,6 +401,17 @@ mod ton {
             );
         }
         assert!(verify("ton-vm", OWNER, &signature, None).is_err());
+    }
+
+    #[test]
+    fn a_wallet_without_a_key_signs_nothing() {
+        let (signature, mut context) = signed("relay.link");
+        for key in [Value::Null, json!(""), json!("00"), json!("00".repeat(33))] {
+            context["publicKey"] = key;
+            let answer = verify("ton-vm", OWNER, &signature, Some(&context));
+            let why = format!("TON account {OWNER} has no public key");
+            assert_eq!(answer, refused(&why));
+        }
     }
 
     #[test]
@@ -426,8 +448,10 @@ proptest! {
     fn random_signatures_are_refused(bytes: Vec<u8>, text: String, digest: [u8; 32]) {
         let context = json!({
             "timestamp": 1, "domain": "relay.link", "signDataDomain": "relay.link",
-            "publicKey": hex::encode(digest), "l1Address": EVM,
         });
+        let hex = hex::encode_prefixed(&bytes);
+        let wallet = Bytes::copy_from_slice(&digest);
+        let account: Bytes = hex::decode(EVM).unwrap().into();
         let owners = [
             EVM,
             "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
@@ -441,8 +465,11 @@ proptest! {
         ];
         for verifier in FAMILIES.iter().filter_map(|family| family.owners) {
             for owner in owners {
-                for signature in [&hex::encode_prefixed(&bytes), &text] {
-                    let claim = OwnerClaim { digest, owner, signature, context: Some(&context) };
+                for (key, signature) in [(&wallet, &hex), (&wallet, &text), (&account, &hex), (&account, &text)] {
+                    let claim = OwnerClaim {
+                        digest, owner, signature,
+                        key: Some(key), metadata: Some(&context), settings: context.as_object(),
+                    };
                     prop_assert!(verifier.verify(&claim).is_err());
                 }
             }

@@ -118,6 +118,7 @@ async fn chains_whose_withdrawals_the_allocator_does_not_take_are_named() {
         family: Some(&vm::hyperliquid::FAMILY),
         hub_chain_id: None,
         chain: Err("nobody reads it".into()),
+        keys: None,
     };
     world.oracle.chains.insert("perps".into(), other);
     let claim = owned(|requested| requested.chain = "perps".into());

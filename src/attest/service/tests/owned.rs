@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
+use async_trait::async_trait;
 use serde_json::{Map, Value};
 use vm::{
-    CodecError, PayloadCodec, WithdrawalCodec, WithdrawalInfo,
+    Bytes, CodecError, KeyReader, OwnerKeys, PayloadCodec, WithdrawalCodec, WithdrawalInfo,
     protocol::{
         action::Action,
         hub::WithdrawalAccount,
@@ -14,7 +15,7 @@ use vm::{
 };
 
 use super::*;
-use crate::attest::owner::Requested;
+use crate::attest::owner::{OwnerSignature, Requested};
 
 fn requested(kind: Kind) -> Requested {
     Requested {
@@ -51,7 +52,7 @@ fn transfer(change: impl FnOnce(&mut Requested)) -> TransferClaim {
     let mut requested = requested(Kind::Transfer);
     change(&mut requested);
     TransferClaim {
-        signature: signed(&requested),
+        signature: OwnerSignature::plain(&signed(&requested)),
         requested,
     }
 }
@@ -60,7 +61,7 @@ pub(super) fn owned(change: impl FnOnce(&mut Requested)) -> OwnedClaim {
     let mut requested = requested(Kind::Withdrawal);
     change(&mut requested);
     OwnedClaim {
-        proof: Proof::Signature(signed(&requested)),
+        proof: Proof::Signature(OwnerSignature::plain(&signed(&requested))),
         requested,
         depository: None,
     }
@@ -80,6 +81,71 @@ impl World {
 
     pub(super) async fn initiated(&self, claim: &OwnedClaim) -> &'static str {
         word(self.oracle.owned_initiation(claim, None).await)
+    }
+}
+
+/// Keys of one Lighter account, as a quorum says.
+struct Keys(Result<Option<Bytes>, ReadError>);
+
+#[async_trait]
+impl KeyReader for Keys {
+    async fn owner_key(&self, owner: &vm::Address) -> Result<Option<Bytes>, ReadError> {
+        assert_eq!(owner.to_string(), ACCOUNT);
+        self.0.clone()
+    }
+}
+
+const ACCOUNT: &str = "722011";
+
+/// A world with that account's chain.
+fn with_keys(keys: Result<Result<Option<Bytes>, ReadError>, Closed>) -> World {
+    let entry = json!({ "id": "lighter", "vmType": "lighter-vm", "hubChainId": "7" });
+    let entry: vm::ChainEntry = serde_json::from_value(entry).unwrap();
+    let spec = entry.spec(&vm::lighter::FAMILY, false).unwrap();
+    let reader = |said| OwnerKeys {
+        spec,
+        reader: Arc::new(Keys(said)),
+    };
+    let reachable = Reachable {
+        family: Some(&vm::lighter::FAMILY),
+        hub_chain_id: None,
+        chain: Err("this version does not read it".into()),
+        keys: Some(keys.map(reader)),
+    };
+    let mut world = funded();
+    world.oracle.chains.insert("lighter".into(), reachable);
+    world
+}
+
+#[tokio::test]
+async fn an_owner_signs_with_the_key_that_only_its_chain_knows() {
+    let own: Bytes = fixtures::key().address().to_vec().into();
+    let claim = || {
+        transfer(|requested| {
+            requested.owner_chain = "lighter".into();
+            requested.owner = ACCOUNT.into();
+        })
+    };
+    let world = with_keys(Ok(Ok(Some(own.clone()))));
+    assert_eq!(world.transferred(&claim()).await, "OK");
+    let mut more = claim();
+    more.requested.amount = "499".into();
+    assert_eq!(world.transferred(&more).await, "OWNER_SIGNATURE_INVALID");
+
+    let other = Bytes::from(vec![7; 20]);
+    let silent = ReadError::Quorum("nobody answers".into());
+    for (code, keys) in [
+        ("OWNER_SIGNATURE_INVALID", Ok(Ok(Some(other)))),
+        ("OWNER_SIGNATURE_INVALID", Ok(Ok(None))),
+        (
+            "OWNER_SIGNATURE_INVALID",
+            Ok(Ok(Some(own[1..].to_vec().into()))),
+        ),
+        ("read", Ok(Err(silent))),
+        ("closed", Err("no provider: set LIGHTER_RPC_URL".into())),
+    ] {
+        let world = with_keys(keys);
+        assert_eq!(world.transferred(&claim()).await, code);
     }
 }
 
@@ -117,7 +183,7 @@ async fn transfer_needs_the_owners_word_and_balance() {
     }
     let withdrawal = signed(&requested(Kind::Withdrawal));
     let claim = TransferClaim {
-        signature: withdrawal,
+        signature: OwnerSignature::plain(&withdrawal),
         ..transfer(|_| {})
     };
     assert_eq!(world.transferred(&claim).await, "OWNER_SIGNATURE_INVALID");
@@ -200,7 +266,8 @@ async fn an_owners_signature_serves_the_withdrawal_that_it_was_made_for() {
             c.requested.additional = Some(Map::new());
         }),
         ("OWNER_SIGNATURE_INVALID", |c| {
-            c.proof = Proof::Signature(signed(&requested(Kind::Transfer)));
+            let other = signed(&requested(Kind::Transfer));
+            c.proof = Proof::Signature(OwnerSignature::plain(&other));
         }),
         ("WITHDRAWAL_ZERO", |c| c.requested.amount = "0".into()),
         ("INVALID_REQUEST", |c| c.requested.nonce = "x".into()),

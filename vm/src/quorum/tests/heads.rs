@@ -69,6 +69,7 @@ fn odd(honest: usize, required: usize) -> (Arc<Odd>, Vec<Arc<Script>>, Quorum) {
     }
     let mut providers = vec![Provider {
         state: None,
+        keys: None,
         ..odd.provider("odd")
     }];
     providers.extend(scripts.iter().map(|script| script.provider("node")));

@@ -59,6 +59,7 @@ pub static FAMILY: Family = Family {
     withdrawals: None,
     payloads: None,
     owners: None,
+    owner_keys: None,
     orders: None,
     finality: FinalityDefaults {
         blocks: 6,

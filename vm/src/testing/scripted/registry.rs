@@ -37,6 +37,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         name: node.name().into(),
         reader: node,
         state: None,
+        keys: None,
     })
 }
 

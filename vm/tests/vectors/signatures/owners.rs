@@ -1,8 +1,9 @@
 //! Signatures of owners and solvers.
 
+use alloy::hex;
 use serde_json::{Value, json};
 use vm::{
-    Family, OwnerClaim,
+    Bytes, Family, OwnerClaim,
     protocol::{
         owner::{Kind, Operation},
         signature::verify_personal,
@@ -64,17 +65,29 @@ pub fn digest(case: &Case) -> Answer {
     Ok(digest.trim_start_matches("0x").into())
 }
 
+/// What the case says that the owner's chain has: the key of a TON wallet, or a Lighter account's address.
+fn known_key(context: &Value) -> Option<Bytes> {
+    let text = context
+        .get("publicKey")
+        .or_else(|| context.get("l1Address"))?;
+    Some(hex::decode(text.as_str()?).ok()?.into())
+}
+
 pub fn signature(case: &Case) -> Answer {
     let data = case.input.get("data").ok_or("no data")?;
     let operation = operation(data)?;
     let owners = family(operation.owner_chain_id)?
         .owners
         .ok_or("Signature verification not supported for owner chain")?;
+    let context = case.input.get("context");
+    let key = context.and_then(known_key);
     let claim = OwnerClaim {
         digest: operation.digest(),
         owner: operation.owner,
         signature: field(&case.input, "signature")?,
-        context: case.input.get("context"),
+        key: key.as_ref(),
+        metadata: context,
+        settings: context.and_then(Value::as_object),
     };
     owners.verify(&claim).map_err(said)?;
     Ok(Value::Null)
@@ -102,15 +115,19 @@ pub fn ton_sign_data(case: &Case) -> Answer {
     let context = json!({
         "timestamp": timestamp,
         "domain": field(input, "domain")?,
-        "publicKey": field(input, "publicKey")?,
-        "signDataDomain": "relay.link",
     });
+    let key = hex::decode(field(input, "publicKey")?)
+        .map_err(said)?
+        .into();
+    let settings = json!({ "signDataDomain": "relay.link" });
     let owners = family("ton")?.owners.ok_or("no owners")?;
     let claim = OwnerClaim {
         digest,
         owner: operation.owner,
         signature: field(input, "signature")?,
-        context: Some(&context),
+        key: Some(&key),
+        metadata: Some(&context),
+        settings: settings.as_object(),
     };
     let hash = vm::B256::from(hash).to_string();
     Ok(json!({
