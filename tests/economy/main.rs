@@ -60,6 +60,10 @@ use history::History;
 use invariants::Violation;
 use plan::{AT_FOREIGN, Allowed, FAMILY, POWERS, Plan, Power};
 
+/// As the daemon has it: a history is many small values that other tasks let go of.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Histories of the test command.
 const HISTORIES: u64 = 10_000;
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tokio::time::Instant;
+use tokio::{sync::OnceCell, time::Instant};
 
 use crate::{
     ChainReader, ChainSpec, Endpoint, Provider, ReadError, SpecError,
@@ -104,13 +104,21 @@ const MAX_SILENCE: Duration = Duration::from_secs(60);
 pub(crate) struct KeyApi {
     channel: Channel,
     headers: HeaderMap,
+    /// What the network is known by; `None` where the entry does not say.
+    network: Option<String>,
+    /// Whether the provider has shown that.
+    identified: OnceCell<()>,
     quiet_until: Mutex<Option<Instant>>,
 }
 
 impl KeyApi {
-    /// The entry's `additionalData.rpcApiKey` is sent in the header `x-api-key`. It is one provider's secret, so there
-    /// is one provider then.
-    pub fn new(spec: &ChainSpec, endpoint: &Endpoint) -> Result<Self, SpecError> {
+    /// An API of the network that is known by `network`. The entry's `additionalData.rpcApiKey` is sent in the header
+    /// `x-api-key`. It is one provider's secret, so there is one provider then.
+    pub fn new(
+        spec: &ChainSpec,
+        endpoint: &Endpoint,
+        network: Option<String>,
+    ) -> Result<Self, SpecError> {
         let json = HeaderValue::from_static("application/json");
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
         if let Some(key) = setting(spec, "rpcApiKey")? {
@@ -128,8 +136,31 @@ impl KeyApi {
         Ok(Self {
             channel: Channel::new(&spec.id, endpoint),
             headers,
+            network,
+            identified: OnceCell::new(),
             quiet_until: Mutex::default(),
         })
+    }
+
+    /// Makes sure, until it has been shown once, that the provider is of our network: `show` asks what that is known by.
+    pub async fn identify(
+        &self,
+        show: impl Future<Output = Result<String, ReadError>> + Send,
+    ) -> Result<(), ReadError> {
+        let Some(network) = &self.network else {
+            return Ok(());
+        };
+        let shown = self.identified.get_or_try_init(|| async {
+            let shown = show.await?;
+            match shown == *network {
+                true => Ok(()),
+                false => Err(ReadError::Doubtful(format!(
+                    "another network: {}, not {network}",
+                    text::short(&shown)
+                ))),
+            }
+        });
+        shown.await.copied()
     }
 
     /// Posts a JSON body to the provider's URL.
@@ -189,10 +220,4 @@ pub(crate) fn answer<T: DeserializeOwned>(body: &[u8]) -> Result<T, ReadError> {
 /// Why a provider gave no answer, in few words.
 pub(crate) fn unavailable(why: &impl ToString) -> ReadError {
     ReadError::Unavailable(text::short(&why.to_string()))
-}
-
-/// The error about a provider of another network.
-pub(crate) fn other_network(shown: &str, wanted: &str) -> ReadError {
-    let shown = text::short(shown);
-    ReadError::Doubtful(format!("another network: {shown}, not {wanted}"))
 }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use tokio::sync::OnceCell;
 
 use crate::{
     ChainSpec, Codec, Endpoint, KeyReader, Provider, ReadError, SpecError,
     http::PostError,
-    owner::{KeyApi, answer, other_network, setting, unavailable},
+    owner::{KeyApi, answer, setting, unavailable},
     types::{Address, Bytes, EvmAddress},
 };
 
@@ -19,34 +18,23 @@ const NOT_FOUND: i64 = 21_100;
 /// Opens a provider. Of the entry's `additionalData`, `contractAddress` is the network's contract on Ethereum: indexes
 /// are given out anew on every network, so that no provider of another one is believed.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
-    let contract = setting(spec, "contractAddress")?
-        .map(str::parse)
-        .transpose();
+    let contract = setting(spec, "contractAddress")?.map(str::parse::<EvmAddress>);
     let wrong = |_| SpecError("additionalData.contractAddress: expected an address".into());
-    let keys = Keys {
-        contract: contract.map_err(wrong)?,
-        api: KeyApi::new(spec, endpoint)?,
-        identified: OnceCell::new(),
-    };
-    Ok(Provider::of_keys(endpoint, keys))
+    let contract = contract.transpose().map_err(wrong)?;
+    let api = KeyApi::new(spec, endpoint, contract.map(|it| it.to_string()))?;
+    Ok(Provider::of_keys(endpoint, Keys(api)))
 }
 
-struct Keys {
-    api: KeyApi,
-    contract: Option<EvmAddress>,
-    /// Whether the provider has shown that contract.
-    identified: OnceCell<()>,
-}
+struct Keys(KeyApi);
 
 #[async_trait]
 impl KeyReader for Keys {
     async fn owner_key(&self, owner: &Address) -> Result<Option<Bytes>, ReadError> {
-        let identified = self.identified.get_or_try_init(|| self.identify());
-        identified.await?;
+        self.0.identify(self.contract()).await?;
         let index = super::address::Addresses.decode_address(owner.bytes());
         let index = index.map_err(|error| unavailable(&error))?;
         let query = [("by", "index".to_owned()), ("value", index.clone())];
-        match self.api.get("api/v1/account", &query).await {
+        match self.0.get("api/v1/account", &query).await {
             Ok(body) => read(&body, &index),
             Err(PostError::Status { body, .. }) if is_not_found(&body) => Ok(None),
             Err(error) => Err(unavailable(&error)),
@@ -55,17 +43,12 @@ impl KeyReader for Keys {
 }
 
 impl Keys {
-    async fn identify(&self) -> Result<(), ReadError> {
-        let Some(contract) = self.contract else {
-            return Ok(());
-        };
-        let said = self.api.get("info", &[]).await;
+    async fn contract(&self) -> Result<String, ReadError> {
+        let said = self.0.get("info", &[]).await;
         let said = said.map_err(|error| unavailable(&error))?;
         let shown = answer::<Info>(&said)?.contract_address;
-        match shown.parse() == Ok(contract) {
-            true => Ok(()),
-            false => Err(other_network(&shown, &contract.to_string())),
-        }
+        let address = shown.parse::<EvmAddress>();
+        Ok(address.map_or(shown, |address| address.to_string()))
     }
 }
 

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 use crate::{
     ChainSpec, Codec, Endpoint, KeyReader, Provider, ReadError, SpecError,
     http::PostError,
-    owner::{KeyApi, answer, other_network, setting, unavailable},
+    owner::{KeyApi, answer, setting, unavailable},
     types::{Address, Bytes, U256},
 };
 
@@ -21,30 +20,21 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         let what = "expected the domain of the apps that ask for signatures";
         return Err(SpecError(format!("additionalData.signDataDomain: {what}")));
     }
-    let keys = Keys {
-        genesis: setting(spec, "genesisHash")?.map(str::to_owned),
-        api: KeyApi::new(spec, endpoint)?,
-        identified: OnceCell::new(),
-    };
-    Ok(Provider::of_keys(endpoint, keys))
+    let genesis = setting(spec, "genesisHash")?.map(str::to_owned);
+    let api = KeyApi::new(spec, endpoint, genesis)?;
+    Ok(Provider::of_keys(endpoint, Keys(api)))
 }
 
-struct Keys {
-    api: KeyApi,
-    genesis: Option<String>,
-    /// Whether the provider has shown that genesis.
-    identified: OnceCell<()>,
-}
+struct Keys(KeyApi);
 
 #[async_trait]
 impl KeyReader for Keys {
     async fn owner_key(&self, owner: &Address) -> Result<Option<Bytes>, ReadError> {
-        let identified = self.identified.get_or_try_init(|| self.identify());
-        identified.await?;
+        self.0.identify(self.genesis()).await?;
         let account = super::address::Addresses.decode_address(owner.bytes());
         let account = account.map_err(|error| unavailable(&error))?;
         let wanted = json!({ "address": account, "method": "get_public_key", "stack": [] });
-        match self.api.post(&question("runGetMethod", &wanted)).await {
+        match self.0.post(&question("runGetMethod", &wanted)).await {
             Ok(body) => Ok(key(&result::<Run>(&body)?)),
             Err(PostError::Status { body, .. }) if has_no_getter(&body) => Ok(None),
             Err(error) => Err(unavailable(&error)),
@@ -53,18 +43,11 @@ impl KeyReader for Keys {
 }
 
 impl Keys {
-    async fn identify(&self) -> Result<(), ReadError> {
-        let Some(genesis) = &self.genesis else {
-            return Ok(());
-        };
+    async fn genesis(&self) -> Result<String, ReadError> {
         let question = question("getMasterchainInfo", &json!({}));
-        let said = self.api.post(&question).await;
+        let said = self.0.post(&question).await;
         let said = said.map_err(|error| unavailable(&error))?;
-        let shown = result::<Masterchain>(&said)?.init.root_hash;
-        match shown == *genesis {
-            true => Ok(()),
-            false => Err(other_network(&shown, genesis)),
-        }
+        Ok(result::<Masterchain>(&said)?.init.root_hash)
     }
 }
 
