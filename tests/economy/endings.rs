@@ -230,14 +230,14 @@ fn is_repriced(plan: &Plan, at: usize) -> bool {
 }
 
 /// Whether both are good ends of one request that may have two: of a deposit that came late, whose
-/// price depends on when prices were read, and so on who else asked for some, and on when the process
-/// died; of an order that waited, which is priced anew after a while; and of one that was quoted at
+/// price depends on when prices were read, and so on who else asked for some, on when the process
+/// died, and on who waited for a slow provider; of an order that waited, which is priced anew after a while; and of one that was quoted at
 /// another time because the process was dead.
 fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let crash = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Crash(_));
     let crashes = plan.weather.iter().any(crash);
     let late = is_repriced(plan, at) || one.waited || other.waited;
-    let late = late && (has_prices_read(plan) || crashes);
+    let late = late && (has_prices_read(plan) || crashes || is_slow(plan));
     let apart = crashes && one.quoted != other.quoted;
     // Who deposits at another moment, or whose chain has its reorg at another one, may lose the deposit for good: whatever
     // takes time, as questions do, shifts what comes after it.
@@ -368,11 +368,9 @@ mod tests {
         BTreeMap::from([(0, ending)])
     }
 
-    /// A stranger asks for so long that the reorg comes a second later, when the deposit is below it.
-    #[test]
-    fn a_deposit_may_be_lost_where_a_reorg_came_at_another_moment_only() {
+    fn plan(power: Power) -> Plan {
         let allowed = Allowed {
-            powers: vec![Power::Asker],
+            powers: vec![power],
             abroad: Vec::new(),
             manners: Vec::new(),
             depeg: false,
@@ -380,6 +378,28 @@ mod tests {
         };
         let mut plan = Plan::of(1, &allowed);
         plan.cap = None;
+        plan
+    }
+
+    /// It is priced when it is confirmed, which waits for a provider that hangs.
+    #[test]
+    fn a_late_deposit_beside_a_slow_provider_has_two_good_ends_and_no_other_has() {
+        let mut plan = plan(Power::Forcer);
+        plan.honest[0].again = None;
+        let mut compared = |pause: u64, manners: Manners| {
+            plan.honest[0].pause = pause;
+            plan.weather = vec![(199, Weather::Provider(1, 1, manners, 78))];
+            compare(&plan, &ending("refund", 0), &ending("success", 0)).len()
+        };
+        assert_eq!(compared(88, Manners::Hangs), 0);
+        assert_eq!(compared(5, Manners::Hangs), 1, "it is not late");
+        assert_eq!(compared(88, Manners::Honest), 1, "nobody waits");
+    }
+
+    /// A stranger asks for so long that the reorg comes a second later, when the deposit is below it.
+    #[test]
+    fn a_deposit_may_be_lost_where_a_reorg_came_at_another_moment_only() {
+        let mut plan = plan(Power::Asker);
         plan.honest[0].trade.from.0 = CHAINS[1].0;
         let mut compared = |lost: u64, reorg: u64| {
             plan.weather = vec![(73, Weather::Reorg(1, 3, lost))];
