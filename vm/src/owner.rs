@@ -15,6 +15,7 @@ use crate::{
     ChainReader, ChainSpec, Endpoint, Provider, ReadError, SpecError,
     http::{Body, Channel, PostError, SPENT},
     protocol::text,
+    spec::setting,
     types::{Address, Block, Bytes, Head, Refusal, Transaction, TxRef},
 };
 
@@ -121,7 +122,7 @@ impl KeyApi {
     ) -> Result<Self, SpecError> {
         let json = HeaderValue::from_static("application/json");
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
-        if let Some(key) = setting(spec, "rpcApiKey")? {
+        if let Some(key) = setting(&spec.additional, "rpcApiKey")? {
             let wrong = |what: &str| SpecError(format!("additionalData.rpcApiKey: {what}"));
             if endpoint.position > 1 {
                 let what =
@@ -200,15 +201,6 @@ impl KeyApi {
     fn quiet(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
         let until = self.quiet_until.lock();
         until.unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A text of a chain's entry; an empty one counts as none.
-pub(crate) fn setting<'a>(spec: &'a ChainSpec, name: &str) -> Result<Option<&'a str>, SpecError> {
-    match spec.additional.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
-        Some(_) => Err(SpecError(format!("additionalData.{name}: expected a text"))),
     }
 }
 

@@ -66,6 +66,18 @@ impl ChainSpec {
     }
 }
 
+/// A text of an entry's `additionalData`; an empty one counts as none.
+pub(crate) fn setting<'a>(
+    additional: &'a Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'a str>, SpecError> {
+    match additional.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(_) => Err(SpecError(format!("additionalData.{name}: expected a text"))),
+    }
+}
+
 /// What the public chain of an id is known by: the id, a field of `additionalData`, its value.
 const PUBLIC: &[(&str, &str, &str)] = &[
     (

@@ -34,6 +34,7 @@ use crate::{
     ChainSpec, Endpoint, ReadError, SpecError,
     http::{Body, Channel, PostError, SPENT},
     protocol::text,
+    spec::setting,
     types::{B256, Block},
 };
 
@@ -55,18 +56,6 @@ pub fn providers(additional: &Map<String, Value>) -> Result<Vec<Url>, SpecError>
         ))
     };
     Ok(vec![url.ok_or_else(wrong)?])
-}
-
-/// A text of a chain's entry; an empty one counts as none.
-fn setting<'a>(
-    additional: &'a Map<String, Value>,
-    name: &str,
-) -> Result<Option<&'a str>, SpecError> {
-    match additional.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
-        Some(_) => Err(SpecError(format!("additionalData.{name}: expected a text"))),
-    }
 }
 
 /// One index.

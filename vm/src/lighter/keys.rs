@@ -8,7 +8,8 @@ use serde::Deserialize;
 use crate::{
     ChainSpec, Codec, Endpoint, KeyReader, Provider, ReadError, SpecError,
     http::PostError,
-    owner::{KeyApi, answer, setting, unavailable},
+    owner::{KeyApi, answer, unavailable},
+    spec::setting,
     types::{Address, Bytes, EvmAddress},
 };
 
@@ -18,7 +19,7 @@ const NOT_FOUND: i64 = 21_100;
 /// Opens a provider. Of the entry's `additionalData`, `contractAddress` is the network's contract on Ethereum: indexes
 /// are given out anew on every network, so that no provider of another one is believed.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
-    let contract = setting(spec, "contractAddress")?.map(str::parse::<EvmAddress>);
+    let contract = setting(&spec.additional, "contractAddress")?.map(str::parse::<EvmAddress>);
     let wrong = |_| SpecError("additionalData.contractAddress: expected an address".into());
     let contract = contract.transpose().map_err(wrong)?;
     let api = KeyApi::new(spec, endpoint, contract.map(|it| it.to_string()))?;

@@ -9,18 +9,19 @@ use serde_json::{Value, json};
 use crate::{
     ChainSpec, Codec, Endpoint, KeyReader, Provider, ReadError, SpecError,
     http::PostError,
-    owner::{KeyApi, answer, setting, unavailable},
+    owner::{KeyApi, answer, unavailable},
+    spec::setting,
     types::{Address, Bytes, U256},
 };
 
 /// Opens a provider. Of the entry's `additionalData`, `genesisHash` is the root hash of the network's zero state as the
 /// API writes it (base64): no provider of another network is believed.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
-    if setting(spec, "signDataDomain")?.is_none() {
+    if setting(&spec.additional, "signDataDomain")?.is_none() {
         let what = "expected the domain of the apps that ask for signatures";
         return Err(SpecError(format!("additionalData.signDataDomain: {what}")));
     }
-    let genesis = setting(spec, "genesisHash")?.map(str::to_owned);
+    let genesis = setting(&spec.additional, "genesisHash")?.map(str::to_owned);
     let api = KeyApi::new(spec, endpoint, genesis)?;
     Ok(Provider::of_keys(endpoint, Keys(api)))
 }
