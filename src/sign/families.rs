@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use k256::{ecdsa, schnorr};
+use k256::schnorr;
 use vm::{
     trade::{Message, Scheme, Unsigned},
-    types::{B256, Bytes, EvmAddress},
+    types::{B256, Bytes},
 };
 
 use super::{SignError, Signer};
@@ -40,10 +40,8 @@ impl vm::trade::Signer for Secp256k1 {
 impl Secp256k1 {
     async fn ecdsa(&self, digest: &B256) -> Result<Bytes, SignError> {
         let signature = self.0.sign(digest).await?;
-        let key = ecdsa::VerifyingKey::from_sec1_bytes(&self.0.public_key());
-        let account = key.map(|key| EvmAddress::from_public_key(&key));
-        match (account, signature.recover(digest)) {
-            (Ok(account), Ok(signer)) if account == signer => {
+        match signature.recover(digest) {
+            Ok(signer) if signer == self.0.address() => {
                 Ok(Bytes::copy_from_slice(signature.as_bytes()))
             }
             _ => Err(SignError::Foreign),
@@ -63,7 +61,7 @@ impl Secp256k1 {
 
 #[cfg(test)]
 mod tests {
-    use vm::{protocol::signature::Signature, trade::Signer as _};
+    use vm::{protocol::signature::Signature, trade::Signer as _, types::EvmAddress};
 
     use super::*;
     use crate::sign::raw::RawKey;

@@ -14,6 +14,7 @@ use crate::{
         abi::{ApprovalProxy, DataFees},
         address::evm,
     },
+    protocol::signature::recover_wallet,
     trade::{Authorization, Call, Unfit},
     types::{Address, B256, Bytes, EvmAddress, U256},
 };
@@ -103,14 +104,13 @@ impl TransactionCodec for Transactions {
         draft: &Unsealed,
         signature: &[u8; 65],
     ) -> Result<(Bytes, B256), CodecError> {
-        let signature = Signature::from_raw_array(signature)
-            .map_err(|_| CodecError("Not a signature".into()))?;
+        let no_signature = || CodecError("Not a signature".into());
+        let signer = recover_wallet(signature, &self.digest(chain, draft)?);
+        let signer = signer.map_err(|_| no_signature())?;
+        let signature = Signature::from_raw_array(signature).map_err(|_| no_signature())?;
         if signature.normalize_s().is_some() {
             return Err(CodecError("A signature that nodes refuse: high s".into()));
         }
-        let signer = signature
-            .recover_address_from_prehash(&self.digest(chain, draft)?)
-            .map_err(|_| CodecError("Not a signature".into()))?;
         if signer != evm(&draft.call.from)? {
             return Err(CodecError("Signed by another account".into()));
         }
@@ -140,8 +140,7 @@ fn authority(given: &Authorization) -> Result<EvmAddress, CodecError> {
     if signature.normalize_s().is_some() {
         return Err(CodecError("its signature has a high s".into()));
     }
-    signature
-        .recover_address_from_prehash(&signed.inner().signature_hash())
+    recover_wallet(&signature.as_bytes(), &signed.inner().signature_hash())
         .map_err(|_| CodecError("not a signature".into()))
 }
 
