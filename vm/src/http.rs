@@ -6,6 +6,7 @@
 #[cfg(any(test, feature = "testing"))]
 pub mod inside;
 mod memory;
+mod silence;
 
 use std::{
     error::Error,
@@ -15,8 +16,8 @@ use std::{
 };
 
 use reqwest::{
-    RequestBuilder, StatusCode,
-    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
+    RequestBuilder,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue},
     redirect::Policy,
 };
 use tokio::{
@@ -24,19 +25,20 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use self::memory::{Room, Share};
+use self::{
+    memory::{Room, Share},
+    silence::Silence,
+};
 use crate::{Endpoint, SpecError, types::ChainId};
 
 /// Requests under way at one provider; more wait for a permit, within their own timeout.
 const AT_ONCE: usize = 64;
 
-/// What is said where calls are not allowed now.
-pub const SPENT: &str = "too many questions, try again";
-
 /// Counts calls before they are sent; false: not now.
 pub type Allows = Arc<dyn Fn(u32) -> bool + Send + Sync>;
 
-/// Sends requests to one provider, within its limits of size, time and number. Cheap to clone; clones share their connections.
+/// Sends requests to one provider, within its limits of size, time and number, and none for as long as its
+/// `Retry-After` asks. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Channel(Arc<Inner>);
 
@@ -49,6 +51,7 @@ struct Inner {
     position: String,
     permits: Semaphore,
     allows: Option<Allows>,
+    silence: Silence,
     share: Share,
     meters: OnceLock<Meters>,
     /// Set for a provider in this process.
@@ -94,8 +97,6 @@ pub enum PostError {
     #[error("HTTP status {status}")]
     Status {
         status: u16,
-        /// What an overloaded provider asks for.
-        retry_after: Option<Duration>,
         /// The answer's text, within the limits: some nodes send their errors so.
         body: Arc<Body>,
     },
@@ -149,6 +150,7 @@ impl Channel {
             position: endpoint.position.to_string(),
             permits: Semaphore::new(AT_ONCE),
             allows: endpoint.allows.clone(),
+            silence: Silence::default(),
             share: Share::new(endpoint.longest),
             meters: OnceLock::new(),
             #[cfg(any(test, feature = "testing"))]
@@ -161,11 +163,17 @@ impl Channel {
         &self.0.provider
     }
 
-    /// Whether so many calls may be sent now, which counts them: together, since they are of use only together, and
-    /// each, whatever bodies they are sent in, since providers count each.
-    pub fn allows(&self, calls: usize) -> bool {
+    /// Counts calls that are about to be sent: together, since they are of use only together, and each, whatever
+    /// bodies they are sent in, since providers count each. An error: none of them may be sent now.
+    pub fn admit(&self, calls: usize) -> Result<(), PostError> {
+        self.0.silence.check()?;
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-        self.0.allows.as_ref().is_none_or(|allows| allows(calls))
+        match &self.0.allows {
+            Some(allows) if !allows(calls) => {
+                Err(PostError::Failed("too many questions, try again".into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Posts a JSON body and gives the answer's, within the endpoint's timeout.
@@ -234,6 +242,7 @@ impl Channel {
         let Some(_permit) = permit.ok().and_then(Result::ok).filter(|_| in_time) else {
             return Err(PostError::Failed("too many requests under way".into()));
         };
+        self.0.silence.check()?;
         let meters = self.0.meters();
         meters.requests.increment(1);
         let started = Instant::now();
@@ -264,14 +273,13 @@ impl Inner {
         if encoding.is_some_and(|encoding| encoding != "identity") {
             return Err(PostError::Failed("compressed answer".into()));
         }
-        let retry_after = retry_after(status, response.headers());
+        self.silence.heed(status, response.headers());
         let body = self.body(&mut response, deadline).await?;
         if status.is_success() {
             return Ok(body);
         }
         Err(PostError::Status {
             status: status.as_u16(),
-            retry_after,
             body: Arc::new(body),
         })
     }
@@ -347,14 +355,6 @@ pub async fn capped(response: &mut reqwest::Response, most: usize) -> Result<Vec
         body.extend_from_slice(&chunk);
     }
     Ok(body)
-}
-
-/// The delay that a provider asks for, when it is in seconds.
-fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
-    let asked = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok();
-    let limited =
-        status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE;
-    asked.filter(|_| limited).map(Duration::from_secs)
 }
 
 fn failed(error: &reqwest::Error) -> PostError {

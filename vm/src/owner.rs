@@ -1,19 +1,16 @@
 //! Signatures of owners (guide: protocol 6.3), and the keys that only the owners' chains know.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tokio::{sync::OnceCell, time::Instant};
+use tokio::sync::OnceCell;
 
 use crate::{
     ChainReader, ChainSpec, Endpoint, Provider, ReadError, SpecError,
-    http::{Body, Channel, PostError, SPENT},
+    http::{Body, Channel, PostError},
     protocol::text,
     spec::setting,
     types::{Address, Block, Bytes, Head, Refusal, Transaction, TxRef},
@@ -98,9 +95,6 @@ impl ChainReader for KeysOnly {
     }
 }
 
-/// The most time that a provider is not asked after it asked for some.
-const MAX_SILENCE: Duration = Duration::from_secs(60);
-
 /// One provider's HTTP API, asked within its limits.
 pub(crate) struct KeyApi {
     channel: Channel,
@@ -109,7 +103,6 @@ pub(crate) struct KeyApi {
     network: Option<String>,
     /// Whether the provider has shown that.
     identified: OnceCell<()>,
-    quiet_until: Mutex<Option<Instant>>,
 }
 
 impl KeyApi {
@@ -139,7 +132,6 @@ impl KeyApi {
             headers,
             network,
             identified: OnceCell::new(),
-            quiet_until: Mutex::default(),
         })
     }
 
@@ -167,40 +159,15 @@ impl KeyApi {
     /// Posts a JSON body to the provider's URL.
     pub async fn post(&self, body: &Value) -> Result<Body, PostError> {
         let body = body.to_string().into_bytes();
-        self.sent(self.channel.post_with(self.headers.clone(), body))
-            .await
+        self.channel.admit(1)?;
+        self.channel.post_with(self.headers.clone(), body).await
     }
 
     /// Gets what stands at `path` below the provider's URL.
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Body, PostError> {
-        self.sent(self.channel.query(path, query, self.headers.clone()))
-            .await
-    }
-
-    async fn sent(
-        &self,
-        sent: impl Future<Output = Result<Body, PostError>>,
-    ) -> Result<Body, PostError> {
-        if self.quiet().is_some_and(|until| Instant::now() < until) {
-            return Err(PostError::Failed("asked to wait".into()));
-        }
-        if !self.channel.allows(1) {
-            return Err(PostError::Failed(SPENT.into()));
-        }
-        let answer = sent.await;
-        if let Err(PostError::Status {
-            retry_after: Some(delay),
-            ..
-        }) = &answer
-        {
-            *self.quiet() = Some(Instant::now() + (*delay).min(MAX_SILENCE));
-        }
-        answer
-    }
-
-    fn quiet(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        let until = self.quiet_until.lock();
-        until.unwrap_or_else(PoisonError::into_inner)
+        self.channel.admit(1)?;
+        let headers = self.headers.clone();
+        self.channel.query(path, query, headers).await
     }
 }
 

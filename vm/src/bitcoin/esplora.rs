@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     ChainSpec, Endpoint, ReadError, SpecError,
-    http::{Body, Channel, PostError, SPENT},
+    http::{Body, Channel, PostError},
     protocol::text,
     spec::setting,
     types::{B256, Block},
@@ -153,9 +153,7 @@ impl Esplora {
     ) -> Result<Result<Body, (u16, Arc<Body>)>, ReadError> {
         let mut again = self.auth.may_expire();
         loop {
-            if !self.channel.allows(1) {
-                return Err(ReadError::Unavailable(SPENT.into()));
-            }
+            self.channel.admit(1).map_err(|error| failed(&error))?;
             let mut headers = HeaderMap::new();
             headers.extend(self.auth.header().await?);
             let answer = match text {
@@ -167,14 +165,13 @@ impl Esplora {
                 Err(PostError::Status {
                     status: status @ (400 | 404),
                     body,
-                    ..
                 }) => return Ok(Err((status, body))),
                 Err(PostError::Status { status: 401, .. }) if again => {
                     self.auth.forget().await;
                     again = false;
                 }
                 Err(PostError::TooLarge) => return Err(ReadError::TooLarge),
-                Err(error) => return Err(ReadError::Unavailable(error.to_string())),
+                Err(error) => return Err(failed(&error)),
             }
         }
     }
@@ -341,6 +338,10 @@ impl Source for Esplora {
 
 fn doubt(what: &str) -> ReadError {
     ReadError::Doubtful(what.into())
+}
+
+fn failed(error: &PostError) -> ReadError {
+    ReadError::Unavailable(error.to_string())
 }
 
 fn unreadable(error: &dyn std::fmt::Display) -> ReadError {

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::http::{Body, Channel, PostError, SPENT};
+use crate::http::{Body, Channel, PostError};
 
 /// A blocking transport over a [`Channel`].
 pub struct Blocking {
@@ -27,10 +27,8 @@ impl Blocking {
         question: &Q,
         calls: usize,
     ) -> Result<A, jsonrpc::Error> {
-        if !self.channel.allows(calls) {
-            let spent = PostError::Failed(SPENT.into());
-            return Err(jsonrpc::Error::Transport(Box::new(spent)));
-        }
+        let failed = |error: PostError| jsonrpc::Error::Transport(Box::new(error));
+        self.channel.admit(calls).map_err(failed)?;
         let body = serde_json::to_vec(question)?;
         let answer = async { timeout_at(self.deadline, self.post(body)).await };
         let late = |_| Err(PostError::Failed("timed out".into()));
@@ -40,9 +38,8 @@ impl Blocking {
             Err(PostError::Status {
                 status: 404 | 500,
                 body,
-                ..
             }) => serde_json::from_slice(&body)?,
-            Err(error) => return Err(jsonrpc::Error::Transport(Box::new(error))),
+            Err(error) => return Err(failed(error)),
         };
         Ok(answer)
     }

@@ -29,14 +29,9 @@ impl Http {
         let body = serde_json::to_vec(&packet).map_err(TransportError::ser_err)?;
         let answer = match self.0.post(body).await {
             Ok(answer) => answer,
-            Err(PostError::Status {
-                status,
-                retry_after,
-                body,
-            }) => {
-                let failed = TransportErrorKind::http_error_with_retry_after;
-                return refusal(&packet, status, &body)
-                    .ok_or_else(|| failed(status, String::new(), retry_after));
+            Err(PostError::Status { status, body }) => {
+                let failed = || TransportErrorKind::http_error(status, String::new());
+                return refusal(&packet, status, &body).ok_or_else(failed);
             }
             Err(PostError::Failed(why)) => return Err(TransportErrorKind::custom_str(&why)),
             Err(error @ PostError::TooLarge) => return Err(TransportErrorKind::custom(error)),

@@ -2,13 +2,7 @@
 //!
 //! Knows nothing of what the answers mean, except that the node must be of the configured chain.
 
-use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use alloy::{
     rpc::client::RpcClient,
@@ -17,14 +11,11 @@ use alloy::{
 use futures::future::join_all;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
-use tokio::time::Instant;
 
 use super::{http::Http, raw::Quantity};
-use crate::http::{Channel, PostError, SPENT};
+use crate::http::{Channel, PostError};
 use crate::{Endpoint, LARGE_BYTES, ReadError, aside, types::ChainId, types::U256};
 
-/// The longest silence that a provider's `Retry-After` buys.
-const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// Bytes of an error's `data`.
 const MAX_DATA: usize = 64 << 10;
 
@@ -56,7 +47,6 @@ pub struct Rpc {
     /// The largest batch that worked and the smallest that did not.
     batch_worked: AtomicUsize,
     batch_failed: AtomicUsize,
-    quiet_until: Mutex<Option<Instant>>,
 }
 
 impl Rpc {
@@ -69,19 +59,15 @@ impl Rpc {
             identified: AtomicBool::new(false),
             batch_worked: AtomicUsize::new(0),
             batch_failed: AtomicUsize::new(usize::MAX),
-            quiet_until: Mutex::new(None),
         }
     }
 
     /// Counts calls that are of use only together, in however many rounds they are sent; an error: none of them may
     /// be sent now.
     pub fn admit(&self, calls: usize) -> Result<(), ReadError> {
-        self.check_silence()?;
         let asked = usize::from(!self.identified.load(Relaxed));
-        match self.channel.allows(calls.saturating_add(asked)) {
-            true => Ok(()),
-            false => Err(ReadError::Unavailable(SPENT.into())),
-        }
+        let admitted = self.channel.admit(calls.saturating_add(asked));
+        admitted.map_err(|error| ReadError::Unavailable(error.to_string()))
     }
 
     /// Sends `calls` in one round trip; answers come in the same order.
@@ -144,7 +130,7 @@ impl Rpc {
                 self.batch_failed.fetch_min(calls.len(), Relaxed);
                 Ok(answers)
             }
-            Err(error) => Err(self.failed(error)),
+            Err(error) => Err(failed(error)),
         }
     }
 
@@ -174,41 +160,22 @@ impl Rpc {
         join_all(requests)
             .await
             .into_iter()
-            .map(|answer| answered(answer).map_err(|error| self.failed(error)))
+            .map(|answer| answered(answer).map_err(failed))
             .collect()
     }
+}
 
-    fn failed(&self, error: TransportError) -> ReadError {
-        let RpcError::Transport(kind) = &error else {
-            return ReadError::Unavailable("unreadable answer".into());
-        };
-        if let Some(delay) = kind.retry_after() {
-            let until = Instant::now() + delay.min(MAX_SILENCE);
-            *self.silence() = Some(until);
-        }
-        if is_too_large(kind) {
-            return ReadError::TooLarge;
-        }
-        ReadError::Unavailable(match kind.as_http_error() {
-            Some(http) => format!("HTTP status {}", http.status),
-            None => kind.to_string(),
-        })
+fn failed(error: TransportError) -> ReadError {
+    let RpcError::Transport(kind) = &error else {
+        return ReadError::Unavailable("unreadable answer".into());
+    };
+    if is_too_large(kind) {
+        return ReadError::TooLarge;
     }
-
-    fn check_silence(&self) -> Result<(), ReadError> {
-        let mut until = self.silence();
-        if until.is_some_and(|until| Instant::now() < until) {
-            return Err(ReadError::Unavailable("asked to wait".into()));
-        }
-        *until = None;
-        Ok(())
-    }
-
-    fn silence(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.quiet_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
+    ReadError::Unavailable(match kind.as_http_error() {
+        Some(http) => format!("HTTP status {}", http.status),
+        None => kind.to_string(),
+    })
 }
 
 /// A node's own error is an answer; everything else is a failed exchange.

@@ -67,7 +67,6 @@ pub(super) fn exchange(provider: &Provider, request: RequestBuilder) -> Result<B
         200..=299 => Ok(body),
         status => Err(PostError::Status {
             status,
-            retry_after: None,
             body: Arc::new(body),
         }),
     }

@@ -1,11 +1,6 @@
 //! Makes a [`Channel`] the transport of solana-client.
 
-use std::{
-    collections::HashSet,
-    fmt, io,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, fmt, io};
 
 use async_trait::async_trait;
 use serde::{
@@ -18,16 +13,13 @@ use solana_client::{
     rpc_request::{RpcError, RpcRequest, RpcResponseErrorData},
     rpc_sender::{RpcSender, RpcTransportStats},
 };
-use tokio::time::Instant;
 
 use crate::{
     LARGE_BYTES, aside,
-    http::{Channel, PostError, SPENT},
+    http::{Channel, PostError},
     protocol::text,
 };
 
-/// The longest silence that a provider's `Retry-After` buys.
-const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// The most values of one answer: in memory each takes many times its text.
 pub const MAX_VALUES: usize = 200_000;
 
@@ -36,29 +28,17 @@ pub struct Sender {
     channel: Channel,
     /// The most values of one answer.
     most: usize,
-    quiet_until: Mutex<Option<Instant>>,
 }
 
 impl Sender {
     /// Answers of more than `most` values are not read.
     pub fn new(channel: Channel, most: usize) -> Self {
-        Self {
-            channel,
-            most,
-            quiet_until: Mutex::default(),
-        }
+        Self { channel, most }
     }
 
     /// What was answered with status `status`, if it is a refusal of the call; some providers send those so.
     fn refusal(&self, error: PostError) -> ClientError {
-        if let PostError::Status {
-            retry_after, body, ..
-        } = &error
-        {
-            if let Some(delay) = retry_after {
-                let until = Instant::now() + (*delay).min(MAX_SILENCE);
-                *self.quiet() = Some(until);
-            }
+        if let PostError::Status { body, .. } = &error {
             let refused = answer(body, self.most)
                 .err()
                 .filter(|error| code(error).is_some());
@@ -68,23 +48,12 @@ impl Sender {
         }
         failed(error)
     }
-
-    fn quiet(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.quiet_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
 impl RpcSender for Sender {
     async fn send(&self, request: RpcRequest, params: Value) -> ClientResult<Value> {
-        if self.quiet().is_some_and(|until| Instant::now() < until) {
-            return Err(failed(PostError::Failed("asked to wait".into())));
-        }
-        if !self.channel.allows(1) {
-            return Err(failed(PostError::Failed(SPENT.into())));
-        }
+        self.channel.admit(1).map_err(failed)?;
         let body = request.build_request_json(1, params).to_string();
         match self.channel.post(body.into_bytes()).await {
             Ok(body) => aside(body.len() > LARGE_BYTES, || answer(&body, self.most)),

@@ -8,8 +8,7 @@ use serde::Deserialize;
 use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
-use super::setting;
-use crate::{ChainSpec, Endpoint, ReadError, SpecError, http::Channel};
+use crate::{ChainSpec, Endpoint, ReadError, SpecError, http::Channel, spec::setting};
 
 /// Where Blockstream gives tokens.
 const TOKENS: &str =
