@@ -64,8 +64,9 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
     }
     let joined = plan.amounts.swap_in.is_some() && !steps.iter().any(is_swap);
     for step in &steps {
-        if is_swap(step) || joined && step.kind == StepKind::Deposit {
-            fits(chain, step).await?;
+        let deposits = step.kind == StepKind::Deposit;
+        if is_swap(step) || deposits {
+            fits(chain, step, joined || !deposits).await?;
         }
     }
     let first = match steps.first() {
@@ -92,20 +93,22 @@ fn is_swap(step: &trade::Step) -> bool {
     step.kind == StepKind::Swap
 }
 
-/// Refused where no node would take the transaction that an exchange makes long.
-async fn fits(chain: &PricingChain, step: &trade::Step) -> Result<(), Refused> {
-    chain
-        .providers
-        .wallet
-        .admit(&step.draft)
-        .await?
-        .map_err(|unfit| match unfit {
-            Unfit::Large { bytes, most } => Refused::too_large(bytes, most),
-            unfit => {
-                tracing::warn!(%unfit, "an exchange that no node would take");
-                Refused::new(Code::SwapQuoteFailed, "the swap cannot be sent")
-            }
-        })
+/// Refused where the chain takes no deposit in its currency, and where no node would take the transaction that an
+/// exchange makes long.
+async fn fits(chain: &PricingChain, step: &trade::Step, exchanges: bool) -> Result<(), Refused> {
+    match chain.providers.wallet.admit(&step.draft).await? {
+        Err(Unfit::Currency(why)) => {
+            let what = format!("originCurrency: {why}");
+            Err(Refused::new(Code::UnsupportedCurrency, what))
+        }
+        Err(Unfit::Large { bytes, most }) if exchanges => Err(Refused::too_large(bytes, most)),
+        Err(unfit) if exchanges => {
+            tracing::warn!(%unfit, "an exchange that no node would take");
+            let what = "the swap cannot be sent";
+            Err(Refused::new(Code::SwapQuoteFailed, what))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// What the chain charges for a transaction besides its work: shown to the user, so what nobody says is left out.

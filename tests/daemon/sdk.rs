@@ -8,6 +8,7 @@ mod endings;
 mod listing;
 mod several;
 mod swaps;
+mod tokens;
 mod webhooks;
 mod wire;
 

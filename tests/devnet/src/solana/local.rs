@@ -8,7 +8,7 @@ use solana_signature::Signature;
 use solana_signer::Signer as _;
 use vm::protocol::id::deterministic;
 
-use super::{Cluster, Front, Lag, PROGRAM, Request, keypair};
+use super::{Cluster, Front, Lag, Listed, PROGRAM, Request, keypair};
 use crate::world::{Files, Identity};
 
 /// The chain's name in orders and in the chains file.
@@ -25,6 +25,8 @@ pub struct LocalChain {
     pub front: Front,
     /// Who lets the depository pay.
     pub allocator: Keypair,
+    /// What is traded besides the native currency.
+    pub tokens: Vec<Listed>,
     reserve: u64,
 }
 
@@ -40,6 +42,7 @@ impl LocalChain {
         Ok(Self {
             front: cluster.provider().await?,
             reserve: cluster.balance(&cluster.depository.vault()),
+            tokens: Vec::new(),
             cluster,
             allocator,
         })

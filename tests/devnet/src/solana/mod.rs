@@ -5,7 +5,9 @@ mod executed;
 mod front;
 pub mod intermediary;
 mod ledger;
+mod listed;
 mod local;
+mod lookup;
 pub mod program;
 mod request;
 mod rpc;
@@ -21,7 +23,7 @@ use anyhow::{Context, Result, anyhow};
 use litesvm::LiteSVM;
 use sha2::{Digest, Sha256};
 use solana_account::Account as State;
-use solana_address_lookup_table_interface::state::{AddressLookupTable, LookupTableMeta};
+use solana_hash::Hash;
 use solana_instruction::Instruction;
 use solana_keypair::{Keypair, keypair_from_seed};
 use solana_message::{AddressLookupTableAccount, VersionedMessage, v0};
@@ -38,6 +40,7 @@ use spl_token_2022_interface::{
 
 pub use front::Front;
 pub use ledger::Lag;
+pub use listed::Listed;
 pub use local::{ID, LocalChain, PROVIDERS};
 pub use program::{Depository, Paid};
 pub use request::Request;
@@ -49,7 +52,6 @@ use ledger::Ledger;
 pub const PROGRAM: Pubkey = pubkey!("99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2");
 /// Where the same program is once more, which is nobody's depository.
 pub const LOOKALIKE: Pubkey = Pubkey::new_from_array([0x10; 32]);
-const LOOKUP_TABLES: Pubkey = pubkey!("AddressLookupTab1e1111111111111111111111111");
 /// Between two blocks of a chain that keeps pace.
 const SLOT: Duration = Duration::from_millis(1_000 / ledger::SLOTS_PER_SECOND);
 /// Lamports of every account that the tests know.
@@ -223,22 +225,6 @@ impl Cluster {
         done
     }
 
-    /// A lookup table of `addresses`.
-    pub fn lookup_table(&self, addresses: Vec<Pubkey>) -> Result<AddressLookupTableAccount> {
-        let key = Keypair::new().pubkey();
-        let table = AddressLookupTable {
-            meta: LookupTableMeta::default(),
-            addresses: addresses.clone().into(),
-        };
-        let data = table.serialize_for_tests();
-        let data = data.map_err(|error| anyhow!("no lookup table: {error}"))?;
-        let mut done = Ok(());
-        self.ledger.lock().change(|state| {
-            done = put(state, key, LOOKUP_TABLES, data);
-        });
-        done.map(|()| AddressLookupTableAccount { key, addresses })
-    }
-
     /// A mint of `program` with 6 decimals, whose tokens `owner` makes; on each transfer `fee` ten-thousandths are kept
     /// back, which only Token-2022 can.
     pub fn mint(&self, owner: &Keypair, program: Pubkey, fee: u16) -> Result<Token> {
@@ -263,20 +249,13 @@ impl Cluster {
     }
 
     /// Gives tokens of `owner`'s mint to `to`.
-    pub fn give(
-        &self,
-        owner: &Keypair,
-        (mint, program): Token,
-        to: &Pubkey,
-        amount: u64,
-    ) -> Result<()> {
-        let account = token::associated(to, &mint, &program);
-        let minted = of_tokens::mint_to(&program, &mint, &account, &owner.pubkey(), &[], amount)?;
-        let open = token::open(&owner.pubkey(), to, (mint, program));
-        self.execute(&[open, minted], &[owner]).map(drop)
+    pub fn give(&self, owner: &Keypair, of: Token, to: &Pubkey, amount: u64) -> Result<()> {
+        let gift = token::gift(&owner.pubkey(), of, to, amount)?;
+        self.execute(&gift, &[owner]).map(drop)
     }
 
-    fn rent(&self, length: usize) -> u64 {
+    /// Lamports that an account of `length` bytes has to hold.
+    pub fn rent(&self, length: usize) -> u64 {
         let ledger = self.ledger.lock();
         ledger
             .tip()
@@ -300,13 +279,8 @@ impl Cluster {
         signers: &[&Keypair],
         tables: &[AddressLookupTableAccount],
     ) -> Result<VersionedTransaction> {
-        let payer = signers.first().context("nobody signs")?.pubkey();
         let recent = self.ledger.lock().tip().hash;
-        let message = v0::Message::try_compile(&payer, instructions, tables, recent)?;
-        Ok(VersionedTransaction::try_new(
-            VersionedMessage::V0(message),
-            signers,
-        )?)
+        compiled(instructions, signers, tables, recent)
     }
 
     /// Hands a transaction to the chain, whatever comes of it: into a block at once, or to wait for one.
@@ -326,7 +300,17 @@ impl Cluster {
 
     /// Signs, makes a block of it, and fails where the transaction does.
     pub fn execute(&self, instructions: &[Instruction], signers: &[&Keypair]) -> Result<Signature> {
-        let signature = self.submit(self.sign(instructions, signers)?)?;
+        self.execute_with(instructions, signers, &[])
+    }
+
+    /// The same with accounts from lookup tables.
+    pub fn execute_with(
+        &self,
+        instructions: &[Instruction],
+        signers: &[&Keypair],
+        tables: &[AddressLookupTableAccount],
+    ) -> Result<Signature> {
+        let signature = self.submit(self.sign_with(instructions, signers, tables)?)?;
         let ledger = self.ledger.lock();
         if let Some((at, inside)) = ledger.find(&signature) {
             ledger.blocks()[at].transactions[inside]
@@ -347,6 +331,19 @@ pub fn keypair(name: &str) -> Result<Keypair> {
 /// What the key of a name is made of.
 pub fn seed(name: &str) -> B256 {
     keccak256(format!("intentd devnet key {name}"))
+}
+
+/// A transaction of `instructions` that names the block hash `recent`, paid by the first of `signers`.
+fn compiled(
+    instructions: &[Instruction],
+    signers: &[&Keypair],
+    tables: &[AddressLookupTableAccount],
+    recent: Hash,
+) -> Result<VersionedTransaction> {
+    let payer = signers.first().context("nobody signs")?.pubkey();
+    let message = v0::Message::try_compile(&payer, instructions, tables, recent)?;
+    let message = VersionedMessage::V0(message);
+    Ok(VersionedTransaction::try_new(message, signers)?)
 }
 
 fn put(state: &mut LiteSVM, key: Pubkey, owner: Pubkey, data: Vec<u8>) -> Result<()> {

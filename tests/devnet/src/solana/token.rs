@@ -1,5 +1,6 @@
 //! Instructions of the token programs, and the accounts that they work on.
 
+use anyhow::Result;
 use solana_instruction::{AccountMeta, Instruction, error::InstructionError};
 use solana_pubkey::{Pubkey, pubkey};
 use spl_token_2022_interface::instruction as of_tokens;
@@ -39,6 +40,18 @@ pub fn open(payer: &Pubkey, owner: &Pubkey, (mint, program): Token) -> Instructi
         ],
         data: vec![OPEN],
     }
+}
+
+/// Opens the associated account of `to` where there is none yet, and mints `amount` into it: `issuer` pays and signs.
+pub fn gift(
+    issuer: &Pubkey,
+    (mint, program): Token,
+    to: &Pubkey,
+    amount: u64,
+) -> Result<[Instruction; 2]> {
+    let account = associated(to, &mint, &program);
+    let minted = of_tokens::mint_to(&program, &mint, &account, issuer, &[], amount)?;
+    Ok([open(issuer, to, (mint, program)), minted])
 }
 
 /// `TransferChecked` between two token accounts, of which the first is `owner`'s.

@@ -51,10 +51,13 @@ impl Abroad {
             finalized: 2,
         };
         // An index begins so many blocks below the newest one.
-        let site = solana::LocalChain::aged(lag, 256).await?;
+        let mut site = solana::LocalChain::aged(lag, 256).await?;
         for name in ["user", "solver"] {
             site.cluster.fund(&keypair(name)?.pubkey())?;
         }
+        site.list()?;
+        // Whoever starts with the chain asks for what is final.
+        site.cluster.advance(2);
         Ok(Self::Solana(Box::new(site)))
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use bitcoin::Amount;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::{Abroad, Files};
 use crate::{
     account::Account,
     bitcoin::{self as btc, Key, Kind},
-    solana::{self, keypair},
+    solana::{self, Listed, keypair},
 };
 
 /// Satoshis of each output that somebody is given, and how many there are.
@@ -43,7 +43,7 @@ impl Abroad {
         }
     }
 
-    /// Adds its native currency to what can be traded: a bitcoin at 100,000 dollars, a SOL at 150.
+    /// Adds its native currency to what can be traded: a bitcoin at 100,000 dollars, a SOL at 150; and its tokens.
     pub fn trade(&self, files: &mut Files) -> Result<()> {
         let (name, symbol, decimals) = self.names();
         let mut currency = json!({
@@ -59,10 +59,14 @@ impl Abroad {
             Self::Solana(_) => ("150", 1),
         };
         currency["prices"] = json!([{"kind": "peg", "usd": usd}]);
+        let mut currencies = vec![currency];
+        if let Self::Solana(site) = self {
+            currencies.extend(site.tokens.iter().map(Listed::entry));
+        }
         let network = json!({
             "name": self.id(), "chainId": self.number(), "displayName": name,
             "publicRpcUrl": self.url().to_string(), "fillConfirmations": 1, "blockSeconds": seconds,
-            "currencies": [currency],
+            "currencies": currencies,
         });
         let market = files.market.as_array_mut().context("no market")?;
         market.push(network);
@@ -82,7 +86,7 @@ impl Abroad {
         }
     }
 
-    /// Two bitcoins in four outputs, or 1,000 SOL, out of nothing.
+    /// Two bitcoins in four outputs, or 1,000 SOL and a million of each token, out of nothing.
     pub async fn endow(&self, account: &str) -> Result<()> {
         match self {
             Self::Bitcoin(site) => {
@@ -90,7 +94,11 @@ impl Abroad {
                 site.node.pay(vec![output; OUTPUTS]).await?;
                 Ok(())
             }
-            Self::Solana(site) => site.cluster.fund(&account.parse()?),
+            Self::Solana(site) => {
+                let account = account.parse()?;
+                site.cluster.fund(&account)?;
+                site.give_tokens(&account)
+            }
         }
     }
 
@@ -111,11 +119,14 @@ impl Abroad {
             Self::Bitcoin(site) => site.follow((Key::named(who)?, Kind::P2wpkh), data).await,
             Self::Solana(site) => {
                 let step: StepData = serde_json::from_value(data.clone())?;
-                let tables = step.address_lookup_table_addresses;
-                ensure!(tables.is_empty(), "there are no lookup tables here");
+                let tables = step.address_lookup_table_addresses.iter();
+                let tables = tables.map(|table| site.cluster.table(&table.parse()?));
+                let tables = tables.collect::<Result<Vec<_>>>()?;
                 let all = step.instructions.into_iter().map(StepInstruction::read);
                 let all = all.collect::<Result<Vec<_>>>()?;
-                let sent = site.cluster.execute(&all, &[&keypair(who)?])?;
+                let sent = site
+                    .cluster
+                    .execute_with(&all, &[&keypair(who)?], &tables)?;
                 Ok(sent.to_string())
             }
         }

@@ -195,6 +195,13 @@ pub fn made(own: &Instructions) -> Vec<Made> {
     made
 }
 
+/// The mints of the tokens that the instructions deposit.
+pub fn deposited(own: &Instructions) -> Vec<Pubkey> {
+    let deposits = own.list.iter();
+    let deposits = deposits.filter(|one| one.data.starts_with(&DEPOSIT_TOKEN));
+    deposits.filter_map(|one| at(one, MINT)).collect()
+}
+
 /// The token account that an instruction makes, and its mint. The depository makes the vault's account of new tokens.
 fn makes(one: &body::Instruction) -> Option<(Pubkey, Pubkey)> {
     let (account, mint) = if one.program == ASSOCIATED.to_bytes() {

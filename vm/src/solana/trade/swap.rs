@@ -81,6 +81,8 @@ pub fn open(spec: &SwapSpec, access: &SwapAccess) -> Result<SwapVenues, SpecErro
 /// One service.
 struct Aggregator {
     channel: Channel,
+    /// The same for whoever has no key: a service that is asked too much by those is silent for those.
+    strangers_channel: Channel,
     headers: HeaderMap,
     /// What stands for lamports in an exchange.
     wrapped: Pubkey,
@@ -161,14 +163,23 @@ impl Aggregator {
             allows: None,
             client: Endpoint::client()?,
         };
+        let channel = || Channel::new(&ChainId::new(&spec.network), &endpoint);
         Ok(Self {
-            channel: Channel::new(&ChainId::new(&spec.network), &endpoint),
+            channel: channel(),
+            strangers_channel: channel(),
             headers,
             wrapped: wrapped.unwrap_or(WRAPPED[0]),
             keyed: access.keyed,
             permits: Semaphore::new(PERMITS),
             strangers: Semaphore::new(OF_STRANGERS),
         })
+    }
+
+    fn channel(&self) -> &Channel {
+        match (self.keyed)() {
+            true => &self.channel,
+            false => &self.strangers_channel,
+        }
     }
 
     /// The mint that stands for a currency.
@@ -201,7 +212,7 @@ impl Aggregator {
         ];
         let _permits = self.permits().await?;
         let said = self
-            .channel
+            .channel()
             .query("quote", &query, self.headers.clone())
             .await;
         let quote = Quote::read(&said.map_err(|error| refused(&error))?)?;
@@ -272,7 +283,7 @@ impl Aggregator {
         let body = body.to_string().into_bytes();
         let mut headers = self.headers.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let said = self.channel.post_below(path, headers, body).await;
+        let said = self.channel().post_below(path, headers, body).await;
         said.map_err(|error| refused(&error))
     }
 

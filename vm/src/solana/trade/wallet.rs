@@ -107,6 +107,9 @@ impl trade::Wallet for Wallet {
                     Ok(sender) => sender,
                     Err(error) => return Ok(Err(error.into())),
                 };
+                if let Some(why) = self.untaken(&own).await? {
+                    return Ok(Err(Unfit::Currency(why)));
+                }
                 let tables = self.tables.read(&self.failover, &own.keys()).await?;
                 Ok(size::fits(
                     &own,
@@ -205,13 +208,24 @@ impl OpenAccount for Wallet {
 impl Wallet {
     /// What a quorum says of the payments' currencies. What is no mint is left out.
     pub async fn facts(&self, payments: &Payments) -> Result<Facts, ReadError> {
+        self.mints(payments.mints()).await
+    }
+
+    /// The same of mints.
+    async fn mints(&self, keys: Vec<Pubkey>) -> Result<Facts, ReadError> {
         let mut facts = Facts::default();
-        for key in payments.mints() {
+        for key in keys {
             let ask =
                 |provider: TradingProvider| async move { Node::of(&provider)?.mint(&key).await };
             facts.mints.extend(self.failover.agree("mint", ask).await?);
         }
         Ok(facts)
+    }
+
+    /// Why no deposit of a user's tokens is asked for, by agreement. One whose transfers cost would take more than its
+    /// quote says, and again when it is given back or withdrawn: nobody bears that.
+    async fn untaken(&self, own: &Instructions) -> Result<Option<String>, ReadError> {
+        Ok(self.mints(steps::deposited(own)).await?.unpaid())
     }
 
     /// Whether a payment would be lost, by agreement: its recipient is an account of a token program.

@@ -122,6 +122,32 @@ fn tokens_of_both_programs_are_deposited() {
     }
 }
 
+/// What it takes above the quote, when it is given back and when it is withdrawn is in no price.
+#[test]
+fn deposits_tell_the_mints_that_must_cost_nothing() {
+    let (plain_mint, costly_mint) = (place(0x23), place(0x24));
+    remember(&plain_mint, &old(6));
+    remember(&costly_mint, &costly(6, [(0, 1_000, 0), (9, 1_000, 1)]));
+    let told = |currency: &Pubkey| {
+        let draft = plain(currency, 100).unwrap();
+        let Content::Instructions(own) = Content::of(&draft).unwrap() else {
+            panic!("{draft:?}");
+        };
+        let mints = deposited(&own);
+        let known = mints.iter().map(|key| memory::known(key).unwrap());
+        let facts = Facts {
+            mints: known.collect(),
+            ..Facts::default()
+        };
+        (mints, facts.unpaid())
+    };
+    assert_eq!(told(&SYSTEM), (Vec::new(), None));
+    assert_eq!(told(&plain_mint), (vec![plain_mint], None));
+    let (mints, why) = told(&costly_mint);
+    assert_eq!(mints, [costly_mint]);
+    assert!(why.unwrap().contains("cost a fee"));
+}
+
 #[test]
 fn what_cannot_be_deposited_is_no_step() {
     let unread = plain(&place(0x31), 5).unwrap_err();
