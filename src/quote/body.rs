@@ -128,7 +128,7 @@ pub struct Authorization {
 #[serde(rename_all = "camelCase")]
 #[schema(as = QuoteAdditionalData)]
 pub struct AdditionalData {
-    /// Of a Bitcoin `user` whose address is a script's hash.
+    /// Of a Bitcoin `user` whose address is a script's hash, or P2TR.
     pub user_public_key: Option<String>,
 }
 

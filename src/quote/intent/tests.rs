@@ -690,3 +690,106 @@ fn between_families_each_side_has_accounts_of_its_own() {
     let refused = between_families(&json!({})).unwrap_err();
     assert!(refused.message.starts_with("recipient: "), "{refused}");
 }
+
+/// The networks of all tests, of which the first acts early on 100 USDC, and those of the guide's example.
+fn guided_file() -> Value {
+    let guide = include_str!("../../guide/solver.md");
+    let blocks = guide.split("```json\n").skip(1);
+    let mut blocks = blocks.filter_map(|rest| rest.split("```").next());
+    let example = blocks.find(|block| block.contains("\"bitcoin\"")).unwrap();
+    let example: Vec<Value> = serde_json::from_str(example).unwrap();
+    let mut file = fixtures::market_file();
+    file[0]["currencies"][1]["oneBlockUpTo"] = json!("100000000");
+    file.as_array_mut().unwrap().extend(example);
+    file
+}
+
+fn guided_family(name: &str) -> &'static vm::Family {
+    match name {
+        "bitcoin" | "solana" => vm::family(&format!("{name}-vm")).unwrap(),
+        _ => fixtures::family(),
+    }
+}
+
+/// The chain of such a network; of the guide's ones `blocks` is `finalizationBlocks` of its entry.
+fn guided_chain(name: &str, blocks: Option<u64>) -> Option<Traded> {
+    let (depository, solver) = match name {
+        "bitcoin" => (
+            "1KT3zCYUrmQxjcveUNs1Rs7WcXDcPQZ4av",
+            "1BgGZ9tcN4rm9KBzDn7KprQz87SZ26SAMH",
+        ),
+        "solana" => (
+            "99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2",
+            other::SOLVER,
+        ),
+        _ => return chain(name),
+    };
+    let entry = json!({
+        "id": name, "hubChainId": "1", "depository": depository,
+        "additionalData": {"finalizationBlocks": blocks},
+    });
+    let entry: vm::ChainEntry = serde_json::from_value(entry).unwrap();
+    let spec = entry.spec(guided_family(name), false).unwrap();
+    let solver = spec.family.account(solver).unwrap();
+    Some(Traded { spec, solver })
+}
+
+/// The estimate for a body with `changes`.
+fn estimated(file: &Value, blocks: Option<u64>, changes: &Value) -> u64 {
+    let market = fixtures::parsed(file, guided_family);
+    let basis = Basis {
+        market: &market,
+        chain: &|name| guided_chain(name, blocks),
+        keyed: false,
+    };
+    let body = Body::read(with(changes)).unwrap();
+    Intent::of(&body, &basis).unwrap().seconds()
+}
+
+const BITCOIN: &str = "bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8";
+const BITCOIN_USER: &str = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4";
+
+/// A block of the destination is added for the fill: two seconds, or ten minutes.
+#[test]
+fn the_estimate_is_a_block_up_to_the_threshold_and_the_chains_finality_above() {
+    let from = |amount: &str| {
+        json!({"originChainId": 8_253_038, "originCurrency": BITCOIN, "user": BITCOIN_USER,
+               "recipient": OTHER, "amount": amount})
+    };
+    let mut outputs = from("100000000");
+    outputs["tradeType"] = json!("EXACT_OUTPUT");
+    let to = json!({"destinationChainId": 8_253_038, "destinationCurrency": BITCOIN,
+                    "recipient": BITCOIN_USER});
+    let solana = json!({"originChainId": 792_703_809, "originCurrency": other::NATIVE,
+                        "user": other::USER, "recipient": OTHER, "amount": "1000000000"});
+    let file = guided_file();
+    for (blocks, changes, seconds) in [
+        (None, from("1"), 600 + 2),
+        (None, from("5000000"), 600 + 2),
+        (Some(4), from("5000000"), 600 + 2),
+        // Where its entry is silent, Bitcoin asks for two confirmations; the bundled list asks for four.
+        (None, from("5000001"), 1_200 + 2),
+        (Some(4), from("5000001"), 2_400 + 2),
+        (Some(1), from("5000001"), 600 + 2),
+        // How much will be deposited is not known yet.
+        (None, outputs, 1_200 + 2),
+        // Ten blocks of two seconds are younger than a minute.
+        (None, json!({"amount": "100000000"}), 2 + 2),
+        (None, json!({"amount": "100000001"}), 60 + 2),
+        (None, to, 2 + 600),
+        (None, solana, 1 + 2),
+    ] {
+        let found = estimated(&file, blocks, &changes);
+        assert_eq!(found, seconds, "{blocks:?} {changes}");
+    }
+    // Without a threshold every deposit waits for finality.
+    let mut never = file;
+    for network in never.as_array_mut().unwrap() {
+        for currency in network["currencies"].as_array_mut().unwrap() {
+            currency.as_object_mut().unwrap().remove("oneBlockUpTo");
+        }
+    }
+    assert_eq!(estimated(&never, None, &from("1")), 1_200 + 2);
+    let least = json!({"amount": "1"});
+    assert_eq!(estimated(&never, None, &least), 60 + 2);
+}

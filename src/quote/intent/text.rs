@@ -3,7 +3,10 @@
 use std::num::NonZero;
 
 use alloy::primitives::U256;
-use vm::{Address, ChainSpec, Family, protocol::text::evm_address};
+use vm::{
+    Address, ChainSpec, Family,
+    protocol::{BASIS_POINTS, text::evm_address},
+};
 
 use super::super::{
     body::{self, Body},
@@ -14,7 +17,6 @@ use super::super::{
 const DIGITS: usize = 78;
 /// More gas than any chain's block has.
 const MOST_GAS: u64 = 1_000_000_000;
-const BASIS: u64 = 10_000;
 /// Fractions of a basis point that an app fee may name.
 const FRACTION: u32 = 6;
 const MOST_FEES: usize = 16;
@@ -36,7 +38,7 @@ pub struct AppFee {
 
 impl AppFee {
     /// `parts` of the whole.
-    pub const WHOLE: u64 = BASIS * 10_u64.pow(FRACTION);
+    pub const WHOLE: u64 = BASIS_POINTS * 10_u64.pow(FRACTION);
 }
 
 /// An account or contract of the chain's family, unless it is misspelled.
@@ -127,7 +129,7 @@ pub fn slippage(field: &str, text: Option<&str>) -> Result<Option<u16>, Refused>
         return Ok(None);
     };
     let bps = digits(text).then(|| text.parse::<u16>().ok()).flatten();
-    bps.filter(|bps| u64::from(*bps) <= BASIS)
+    bps.filter(|bps| u64::from(*bps) <= BASIS_POINTS)
         .map(Some)
         .ok_or_else(|| {
             let what = format!("{field}: expected an integer text from 0 to 10000");
@@ -198,7 +200,7 @@ fn parts(text: &str) -> Option<u64> {
     if !short || !digits(whole) || !digits(fraction) {
         return None;
     }
-    let whole: u64 = whole.parse().ok().filter(|whole| *whole <= BASIS)?;
+    let whole: u64 = whole.parse().ok().filter(|whole| *whole <= BASIS_POINTS)?;
     let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
     Some(whole * 10_u64.pow(FRACTION) + fraction)
 }

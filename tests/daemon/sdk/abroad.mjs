@@ -1,4 +1,5 @@
-// Wallets on Bitcoin and Solana, as the published adapters take them, unmodified: each signs with the job's key.
+// Wallets on Bitcoin and Solana, as the published adapters take them, unmodified: each signs with the job's key. On
+// Bitcoin the address is of any kind that one key spends.
 //
 // Read here of the job: {abroad: [{id, name, vmType, rpc, address, secret}]}. A secret is 32 bytes in hex.
 
@@ -6,7 +7,8 @@ import { axios, convertViemChainToRelayChain } from '@relayprotocol/relay-sdk'
 import { adaptBitcoinWallet } from '@relayprotocol/relay-bitcoin-wallet-adapter'
 import { adaptSolanaWallet } from '@relayprotocol/relay-svm-wallet-adapter'
 import { Connection, Keypair } from '@solana/web3.js'
-import { secp256k1 } from '@noble/curves/secp256k1'
+import { schnorr, secp256k1 } from '@noble/curves/secp256k1'
+import { initEccLib } from 'bitcoinjs-lib'
 import * as viem from 'viem'
 import { job } from './client.mjs'
 
@@ -33,12 +35,48 @@ function bitcoin({ rpc, address, secret }) {
     return { ...config, adapter }
   })
   const key = viem.hexToBytes(secret)
-  const signer = {
+  const isTaproot = /^(bc|tb|bcrt)1p/.test(address)
+  const signer = isTaproot ? tweaked(key) : plain(key)
+  return adaptBitcoinWallet(address, async (_, psbt) => psbt.signAllInputs(signer).toBase64())
+}
+
+function plain(key) {
+  return {
     publicKey: secp256k1.getPublicKey(key),
     sign: (hash) => secp256k1.sign(hash, key).toCompactRawBytes(),
   }
-  return adaptBitcoinWallet(address, async (_, psbt) => psbt.signAllInputs(signer).toBase64())
 }
+
+// The key of a Taproot address without scripts (BIP 86). bitcoinjs signs with it where the PSBT shows the internal key.
+function tweaked(key) {
+  const { n } = secp256k1.CURVE
+  const number = viem.bytesToBigInt(key)
+  const isEven = secp256k1.getPublicKey(key)[0] === 2
+  const tweak = viem.bytesToBigInt(schnorr.utils.taggedHash('TapTweak', schnorr.getPublicKey(key)))
+  const secret = viem.numberToBytes(((isEven ? number : n - number) + tweak) % n, { size: 32 })
+  return {
+    publicKey: secp256k1.getPublicKey(secret),
+    signSchnorr: (hash) => schnorr.sign(hash, secret),
+  }
+}
+
+// The curve as bitcoinjs asks for it, without which it finalises no Taproot input.
+const point = (x) => schnorr.utils.lift_x(viem.bytesToBigInt(x))
+initEccLib({
+  isXOnlyPoint(x) {
+    try {
+      return Boolean(point(x))
+    } catch {
+      return false
+    }
+  },
+  xOnlyPointAddTweak(x, tweak) {
+    const { BASE, ZERO } = secp256k1.ProjectivePoint
+    const sum = point(x).add(BASE.multiply(viem.bytesToBigInt(tweak)))
+    if (sum.equals(ZERO)) return null
+    return { parity: sum.hasEvenY() ? 0 : 1, xOnlyPubkey: schnorr.utils.pointToBytes(sum) }
+  },
+})
 
 async function send(rpc, raw) {
   const { origin, username, password } = new URL(rpc)

@@ -82,7 +82,8 @@ fn shown(
         }
         SpendKind::NestedKeyHash(inner) => input.redeem_script = Some(inner.clone()),
         SpendKind::WitnessScript { script, .. } => input.witness_script = Some(script.clone()),
-        SpendKind::WitnessKeyHash | SpendKind::Taproot => {}
+        SpendKind::Taproot { internal } => input.tap_internal_key = *internal,
+        SpendKind::WitnessKeyHash => {}
     }
     input.witness_utxo = Some(spent);
     Ok(input)

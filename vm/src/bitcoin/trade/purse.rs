@@ -9,7 +9,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bitcoin::{PublicKey, Script, ScriptBuf, Transaction, TxOut, Txid, consensus};
+use bitcoin::{
+    PublicKey, Script, ScriptBuf, Transaction, TxOut, Txid, XOnlyPublicKey, consensus, key::Parity,
+};
 use futures::future::try_join_all;
 
 use super::{
@@ -136,7 +138,7 @@ impl Plan {
         if script == depository {
             return Err(unable("the account is the depository".into()));
         }
-        let key = need.key.map(public_key).transpose()?;
+        let key = need.key.map(|text| public_key(&script, text)).transpose()?;
         let kind = kind(&script, key.as_ref())?;
         let least = depository.minimal_non_dust();
         let amount = u64::try_from(need.amount).ok();
@@ -179,8 +181,13 @@ impl Plan {
     }
 }
 
-/// Hex of 33 or 65 bytes.
-fn public_key(text: &str) -> Result<PublicKey, Unfunded> {
+/// Hex of 33 or 65 bytes; an internal key of Taproot may have 32 (BIP 340).
+fn public_key(script: &Script, text: &str) -> Result<PublicKey, Unfunded> {
+    if script.is_p2tr()
+        && let Ok(internal) = text.parse::<XOnlyPublicKey>()
+    {
+        return Ok(PublicKey::new(internal.public_key(Parity::Even)));
+    }
     let wrong = |_| Unfunded::Key("expected a public key of 33 or 65 bytes in hex".into());
     text.parse().map_err(wrong)
 }

@@ -243,7 +243,7 @@ mod tests {
             outputs: &outputs,
             change: &script,
             rate: 1,
-            kind: &SpendKind::Taproot,
+            kind: &SpendKind::Taproot { internal: None },
             required: 1,
             most: 256,
         };

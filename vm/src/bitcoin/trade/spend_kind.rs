@@ -1,7 +1,8 @@
 //! How outputs of a script are spent, and what an input that does so weighs. Pure.
 
 use bitcoin::{
-    PublicKey, Script, ScriptBuf, blockdata::script::Builder, opcodes::all::OP_CHECKSIG,
+    PublicKey, Script, ScriptBuf, XOnlyPublicKey, blockdata::script::Builder,
+    opcodes::all::OP_CHECKSIG, secp256k1::SECP256K1,
 };
 
 /// Base bytes of an input with an empty script: what it spends, the script's length, the sequence.
@@ -26,8 +27,8 @@ pub enum SpendKind {
     WitnessKeyHash,
     /// P2WSH of a script that one signature satisfies: a key, or a key's hash.
     WitnessScript { script: ScriptBuf, hashed: bool },
-    /// P2TR, spent by its key.
-    Taproot,
+    /// P2TR, spent by its key; with the internal key of an account without scripts (BIP 86), where it is known.
+    Taproot { internal: Option<XOnlyPublicKey> },
 }
 
 impl SpendKind {
@@ -41,7 +42,7 @@ impl SpendKind {
         if script.is_p2wpkh() {
             return Some(Self::WitnessKeyHash);
         }
-        script.is_p2tr().then_some(Self::Taproot)
+        script.is_p2tr().then_some(Self::Taproot { internal: None })
     }
 
     /// The same for an account whose public key is known; `None` where `key` cannot spend the outputs of `script`.
@@ -52,7 +53,11 @@ impl SpendKind {
             });
         }
         if script.is_p2tr() {
-            return Some(Self::Taproot);
+            let (internal, _) = key.inner.x_only_public_key();
+            let own = *script == ScriptBuf::new_p2tr(SECP256K1, internal, None);
+            return own.then_some(Self::Taproot {
+                internal: Some(internal),
+            });
         }
         let hash = key.wpubkey_hash().ok()?;
         let inner = ScriptBuf::new_p2wpkh(&hash);
@@ -84,7 +89,7 @@ impl SpendKind {
                 let key = if *hashed { KEY } else { 0 };
                 BASE + count + ECDSA + key + script
             }
-            Self::Taproot => BASE + count + SCHNORR,
+            Self::Taproot { .. } => BASE + count + SCHNORR,
         }
     }
 
@@ -129,8 +134,30 @@ mod tests {
         assert_eq!(SpendKind::of(&inner), Some(SpendKind::WitnessKeyHash));
         assert_eq!(SpendKind::of(&inner.to_p2sh()), None);
         assert_eq!(SpendKind::of(&bare.to_p2wsh()), None);
-        assert_eq!(SpendKind::Taproot.weight(), 230);
         // Nobody spends an uncompressed key's hash in a witness.
         assert_eq!(SpendKind::by(&inner, &long), None);
+    }
+
+    /// The first account of BIP 86's test vectors.
+    #[test]
+    fn a_taproot_account_is_its_internal_keys_and_no_others() {
+        let internal = "cc8a4bc64d897bddc5fbc2f670f7a8ba0b386779106cf1223c6fc5d7cd6fc115";
+        let output = "a60869f0dbcf1dc659c9cecbaf8050135ea9e8cdc487053f1dc6880949dc684c";
+        let script = ScriptBuf::from_hex(&format!("5120{output}")).unwrap();
+        let by = |key: &str| SpendKind::by(&script, &key.parse().unwrap());
+        let known = SpendKind::Taproot {
+            internal: Some(internal.parse().unwrap()),
+        };
+        // Both points with this x coordinate are one internal key.
+        for parity in ["02", "03"] {
+            assert_eq!(by(&format!("{parity}{internal}")), Some(known.clone()));
+        }
+        // Neither the output key, which is tweaked already, nor somebody's.
+        for wrong in [format!("02{output}"), OTHER.into()] {
+            assert_eq!(by(&wrong), None, "{wrong}");
+        }
+        let unknown = SpendKind::Taproot { internal: None };
+        assert_eq!(SpendKind::of(&script).as_ref(), Some(&unknown));
+        assert_eq!((known.weight(), unknown.weight()), (230, 230));
     }
 }

@@ -195,6 +195,8 @@ fn an_input_shows_what_its_wallet_must_know_and_no_more() {
         assert_eq!(input.witness_utxo.is_some(), at != 0);
         assert_eq!(input.redeem_script.is_some(), at == 1);
         assert_eq!(input.witness_script.is_some(), at == 3);
+        let (internal, _) = key().inner.x_only_public_key();
+        assert_eq!(input.tap_internal_key, (at == 4).then_some(internal));
     }
 }
 

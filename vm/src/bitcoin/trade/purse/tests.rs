@@ -18,6 +18,10 @@ const LEGACY: &str = "1BgGZ9tcN4rm9KBzDn7KprQz87SZ26SAMH";
 const NESTED: &str = "3JvL6Ymt8MVWiCNHC7oWU6nLeHNJKLZGLN";
 /// The public key of the three accounts above (BIP 173 and BIP 340 use the same).
 const KEY: &str = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+/// The first account of BIP 86's test vectors, its internal key and its output key.
+const TAPROOT: &str = "bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs20cac6yqjjwudpxqkedrcr";
+const INTERNAL: &str = "cc8a4bc64d897bddc5fbc2f670f7a8ba0b386779106cf1223c6fc5d7cd6fc115";
+const TWEAKED: &str = "a60869f0dbcf1dc659c9cecbaf8050135ea9e8cdc487053f1dc6880949dc684c";
 const DEPOSITORY: &str = "bc1q82jn90vgkwvknrhxpla797tu050fj0jaaaznne";
 const ORDER: B256 = B256::repeat_byte(0xee);
 
@@ -234,6 +238,42 @@ async fn a_script_hash_needs_the_key_that_spends_it() {
     assert!(fund(&purse, (NESTED, Some(KEY)), 100_000).await.is_ok());
     let own = fund(&purse, (DEPOSITORY, None), 100_000).await;
     assert!(matches!(own, Err(Unfunded::Unable(_))));
+}
+
+#[tokio::test]
+async fn a_taproot_users_internal_key_is_shown_to_the_wallet_where_it_is_known() {
+    let purse = purse(TAPROOT, &[60_000, 70_000]);
+    let [even, odd] = ["02", "03"].map(|parity| format!("{parity}{INTERNAL}"));
+    let keys = [INTERNAL, &even, &odd].map(Some);
+    let mut unnamed = None;
+    for key in [None].into_iter().chain(keys) {
+        let funds = fund(&purse, (TAPROOT, key), 100_000).await.unwrap();
+        let mut psbt = deposit(TAPROOT, &funds, 100_000).unwrap();
+        assert_eq!(psbt.inputs.len(), 2);
+        for input in &mut psbt.inputs {
+            let shown = input.tap_internal_key.take().map(|key| key.to_string());
+            assert_eq!(shown.as_deref(), key.map(|_| INTERNAL), "{key:?}");
+        }
+        // Nothing else depends on it.
+        assert_eq!(*unnamed.get_or_insert_with(|| psbt.clone()), psbt);
+    }
+}
+
+#[tokio::test]
+async fn a_taproot_users_other_key_is_shown_to_nobody_and_what_is_no_key_is_refused() {
+    let (taproot, plain) = (purse(TAPROOT, &[200_000]), purse(USER, &[200_000]));
+    for key in [TWEAKED, &KEY[2..], KEY] {
+        let funds = fund(&taproot, (TAPROOT, Some(key)), 100_000).await.unwrap();
+        let psbt = deposit(TAPROOT, &funds, 100_000).unwrap();
+        assert_eq!(psbt.inputs[0].tap_internal_key, None, "{key}");
+    }
+    for key in ["", "02", &INTERNAL[2..]] {
+        let funded = fund(&taproot, (TAPROOT, Some(key)), 100_000).await;
+        assert!(matches!(funded, Err(Unfunded::Key(_))), "{key}: {funded:?}");
+    }
+    // 32 bytes are a key of Taproot alone.
+    let funded = fund(&plain, (USER, Some(&KEY[2..])), 100_000).await;
+    assert!(matches!(funded, Err(Unfunded::Key(_))), "{funded:?}");
 }
 
 #[tokio::test]
