@@ -17,9 +17,9 @@ mod store;
 mod verify;
 mod webhooks;
 
-use std::{fmt::Display, future::Future, io, path::Path};
+use std::{fmt::Display, future::Future, io, iter, path::Path};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::{Parser, Subcommand};
 use rustix::{fs::Mode, process::umask};
 
@@ -56,7 +56,7 @@ enum Command {
     /// DATA_DIR.
     Explain(explain::Explain),
     /// Check a signed statement that `explain --json` printed: signer, digest, and the message, judged again over its
-    /// evidence; needs the chains file and no key.
+    /// evidence; needs the chains file, no provider and no key.
     Verify(verify::Verify),
     /// Print the address that the configured key signs with.
     Keys,
@@ -126,6 +126,20 @@ impl Arguments {
             Command::Verify(verify) => print(verify.answer(variables)),
             Command::Keys => say(signer(variables)?),
         }
+    }
+}
+
+/// What `intentd explain` or `intentd verify` prints, for a program that has a runtime of its own: `words` are the
+/// command and its arguments.
+pub async fn told(
+    words: &[&str],
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> anyhow::Result<String> {
+    let words = iter::once("intentd").chain(words.iter().copied());
+    match Arguments::try_parse_from(words)?.command {
+        Some(Command::Explain(explain)) => explain.answer(variables).await,
+        Some(Command::Verify(verify)) => verify.answer(variables).await,
+        _ => bail!("expected explain or verify"),
     }
 }
 

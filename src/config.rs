@@ -283,7 +283,7 @@ impl Config {
         integrator.is_some_and(|integrator| integrator.webhook_allow_private)
     }
 
-    /// Whether the operator runs this for others.
+    /// Whether the operator runs this for others, by the environment's name; `testnets.prod` is production, too.
     pub fn is_production(&self) -> bool {
         is_production(&self.environment)
     }

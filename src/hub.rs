@@ -28,6 +28,9 @@ sol! {
     function isExecuted(bytes32 idempotencyKey) returns (bool);
 }
 
+/// A balance at a final block and at the tip, and that block.
+type Balances = ((U256, U256), Block);
+
 /// The state of the settlement contracts.
 pub struct Hub {
     pub settings: Settings,
@@ -85,8 +88,7 @@ impl Hub {
         hash: B256,
         block: &Block,
     ) -> Result<Option<EvmAddress>, ReadError> {
-        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
-        let hub = self.chain.as_ref().map_err(unread)?;
+        let hub = self.settlement()?;
         let call = orderAddressByWithdrawRequestHashCall { hash };
         let order = view(state(hub)?, executor, &call, block).await?;
         Ok(Some(order).filter(|order| !order.is_zero()))
@@ -101,29 +103,24 @@ impl Hub {
         token: U256,
         amount: Amount,
     ) -> Result<Option<Block>, ReadError> {
-        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
-        let chain = self.chain.as_ref().map_err(unread)?;
-        let call = balanceOfCall { owner, id: token };
-        let head = chain.reader.head().await?;
-        if let Some(block) = self.held(chain, &head, (&call, amount)).await? {
-            return Ok(Some(block));
-        }
-        match newer(chain, &head).await? {
-            Some(fresh) => self.held(chain, &fresh, (&call, amount)).await,
-            None => Ok(None),
-        }
+        self.held(owner, token, |balance| balance >= amount).await
     }
 
+    /// The final block at which what `owner` holds of `token` is `enough`; `None` unless it also is at the tip.
     async fn held(
         &self,
-        chain: &Chain,
-        head: &Head,
-        (call, amount): (&balanceOfCall, Amount),
+        owner: EvmAddress,
+        token: U256,
+        enough: impl Fn(U256) -> bool,
     ) -> Result<Option<Block>, ReadError> {
-        let found = self.balances(chain, head, call).await?;
-        Ok(found
-            .filter(|((settled, now), _)| settled.min(now) >= &amount)
-            .map(|(_, block)| block))
+        let chain = self.settlement()?;
+        let call = &balanceOfCall { owner, id: token };
+        let read = |head: Head| async move { self.balances(chain, &head, call).await };
+        let holds = |((settled, now), _): &Balances| enough(*settled) && enough(*now);
+        let found = at_head(chain, read, |found: &Option<Balances>| {
+            found.as_ref().is_some_and(holds)
+        });
+        Ok(found.await?.filter(holds).map(|(_, block)| block))
     }
 
     /// The balance at a final block and at the tip, and that block.
@@ -132,7 +129,7 @@ impl Hub {
         chain: &Chain,
         head: &Head,
         call: &balanceOfCall,
-    ) -> Result<Option<((U256, U256), Block)>, ReadError> {
+    ) -> Result<Option<Balances>, ReadError> {
         let state = state(chain)?;
         let Some(block) = state.settled(head).await? else {
             return Ok(None);
@@ -161,8 +158,7 @@ impl Hub {
         let Some(limiter) = self.settings.rate_limiter else {
             return Ok(false);
         };
-        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
-        let hub = self.chain.as_ref().map_err(unread)?;
+        let hub = self.settlement()?;
         let head = hub.reader.head().await?;
         let call = canConsumeCall {
             chainId: chain.to_string(),
@@ -178,8 +174,7 @@ impl Hub {
         let Some(mapping) = self.settings.generic_mapping else {
             return Ok(false);
         };
-        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
-        let hub = self.chain.as_ref().map_err(unread)?;
+        let hub = self.settlement()?;
         let Some(block) = self.settled().await? else {
             return Ok(false);
         };
@@ -189,20 +184,24 @@ impl Hub {
 
     /// A final block of the settlement chain; `None` while there is none.
     pub async fn settled(&self) -> Result<Option<Block>, ReadError> {
-        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
-        let hub = self.chain.as_ref().map_err(unread)?;
+        let hub = self.settlement()?;
         let head = hub.reader.head().await?;
         state(hub)?.settled(&head).await
     }
 
     /// Whether the oracle contract has applied the execution with this idempotency key, as of `block`.
     pub async fn is_executed(&self, key: B256, block: &Block) -> Result<bool, ReadError> {
-        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
-        let hub = self.chain.as_ref().map_err(unread)?;
+        let hub = self.settlement()?;
         let call = isExecutedCall {
             idempotencyKey: key,
         };
         view(state(hub)?, self.settings.oracle_address, &call, block).await
+    }
+
+    /// The settlement chain, or why it cannot be read.
+    fn settlement(&self) -> Result<&Chain, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        self.chain.as_ref().map_err(unread)
     }
 
     /// The hub's address as evidence: an earlier claim may have read it.
@@ -232,10 +231,25 @@ impl Hub {
     }
 }
 
-/// A freshly read head; `None` if it equals `head`.
-async fn newer(chain: &Chain, head: &Head) -> Result<Option<Head>, ReadError> {
+/// What `read` finds at the head of `chain`; where that is not `enough`, what it finds at a fresh head.
+async fn at_head<T, F>(
+    chain: &Chain,
+    read: impl Fn(Head) -> F,
+    enough: impl Fn(&T) -> bool,
+) -> Result<T, ReadError>
+where
+    F: Future<Output = Result<T, ReadError>>,
+{
+    let head = chain.reader.head().await?;
+    let found = read(head.clone()).await?;
+    if enough(&found) {
+        return Ok(found);
+    }
     let fresh = chain.reader.fresh_head().await?;
-    Ok((fresh != *head).then_some(fresh))
+    match fresh == head {
+        true => Ok(found),
+        false => read(fresh).await,
+    }
 }
 
 fn state(chain: &Chain) -> Result<&dyn StateReader, ReadError> {

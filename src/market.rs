@@ -104,7 +104,7 @@ pub struct Network {
     #[serde(default = "two")]
     pub block_seconds: u64,
     /// Seconds without a block after which nothing is quoted; 0: never, where blocks are made on demand
-    /// only. Unset: ten blocks, a minute at least, where real money is at stake, else never.
+    /// only. Unset: ten blocks, a minute at least, in production, else never.
     #[serde(default)]
     pub stalled_after: Option<u64>,
     /// What transactions may take and cost here, as the chain's family writes it: [`Network::limits`].

@@ -11,6 +11,7 @@ mod notify;
 mod parts;
 mod pricing;
 mod ready;
+pub mod rules;
 mod signer;
 mod trading;
 
@@ -30,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
 
-pub use self::parts::{Parts, Rules, Trading};
+pub use self::parts::{Parts, Trading};
 pub use self::signer::signer;
 use self::{
     background::Background,
@@ -150,7 +151,7 @@ impl Daemon {
             listed: chains.list().iter().map(listed).collect(),
             oracle: claiming(config, judged),
             force: config.claims.force.clone(),
-            kept: oracle::kept::KeptAnswers::default(),
+            repeated: oracle::Repeated::default(),
             shadow: parts::shadow(config)?,
         });
         let rendered = metrics.clone();

@@ -882,6 +882,52 @@ fn links_of_readme_and_guides_lead_somewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The words of the map in `guide` below the line that begins with `root`.
+fn mapped<'a>(guide: &'a str, root: &str) -> BTreeSet<&'a str> {
+    let map = guide.split("```text\n").nth(1).unwrap();
+    let map = map.split("```").next().unwrap();
+    let lines = map.lines().skip_while(|line| !line.starts_with(root));
+    let below = lines.skip(1).take_while(|line| line.starts_with(' '));
+    below.flat_map(str::split_whitespace).collect()
+}
+
+/// The modules that the words of a map lack, as a file or as a directory.
+fn unmapped<'a>(modules: &'a BTreeSet<String>, words: &BTreeSet<&str>) -> Vec<&'a String> {
+    let is_mapped = |module: &str| {
+        let mut forms = [".rs", "/"].iter().map(|end| format!("{module}{end}"));
+        forms.any(|form| words.contains(form.as_str()))
+    };
+    let lacks = modules.iter().filter(|module| !is_mapped(module));
+    lacks.collect()
+}
+
+#[test]
+fn the_map_has_every_module() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = std::fs::read_to_string(top.join("src/guide/develop.md")).unwrap();
+    for (root, folder) in [("vm/", "vm/src"), ("src/", "src")] {
+        let paths = std::fs::read_dir(top.join(folder)).unwrap();
+        let paths = paths.map(|entry| entry.unwrap().path());
+        let names = paths.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned());
+        let modules = names.filter(|name| name != "lib" && name != "main");
+        let modules: BTreeSet<String> = modules.collect();
+        assert!(modules.len() > 20, "{folder}: {modules:?}");
+        let lacks = unmapped(&modules, &mapped(&guide, root));
+        assert!(lacks.is_empty(), "{folder}: the map lacks {lacks:?}");
+    }
+}
+
+#[test]
+fn a_module_that_the_map_lacks_is_found() {
+    let guide = "# A\n```text\nvm/  families\n  one.rs two/  one and two\nsrc/\n  three.rs  more\n```\nfour.rs\n";
+    let modules: BTreeSet<String> = ["one", "two", "three", "four"].map(str::to_owned).into();
+    assert_eq!(unmapped(&modules, &mapped(guide, "vm/")), ["four", "three"]);
+    assert_eq!(
+        unmapped(&modules, &mapped(guide, "src/")),
+        ["four", "one", "two"]
+    );
+}
+
 /// The sections that comments cite as `guide: protocol 4, 7.1 and 7.3`; an empty text for a citation of none.
 fn cited(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim);

@@ -10,7 +10,7 @@ use alloy::primitives::aliases::U512;
 use vm::{
     B256, Seen,
     protocol::{
-        id,
+        BASIS_POINTS, id,
         signature::{eip191, recover_wallet, signature_hex},
     },
 };
@@ -27,9 +27,6 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance(u16);
 
-/// A full deposit, in basis points.
-const WHOLE: u16 = 10_000;
-
 impl Default for Tolerance {
     fn default() -> Self {
         Self(100)
@@ -37,17 +34,17 @@ impl Default for Tolerance {
 }
 
 impl Tolerance {
-    /// `None` above 10_000 basis points.
+    /// `None` above [`BASIS_POINTS`].
     pub fn new(basis_points: u16) -> Option<Self> {
-        (basis_points <= WHOLE).then_some(Self(basis_points))
+        (u64::from(basis_points) <= BASIS_POINTS).then_some(Self(basis_points))
     }
 
     /// Whether a deposit falls short of its input by more than this.
     fn exceeded(self, terms: &Terms, funded: &[Message]) -> bool {
         let mut pairs = terms.inputs.iter().zip(funded);
         pairs.any(|(input, message)| {
-            let least = U512::from(input.amount) * U512::from(WHOLE - self.0);
-            U512::from(message.deposit.amount) * U512::from(WHOLE) < least
+            let least = U512::from(input.amount) * U512::from(BASIS_POINTS - u64::from(self.0));
+            U512::from(message.deposit.amount) * U512::from(BASIS_POINTS) < least
         })
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 use vm::{
-    B256, ChainId, Deposit, Seen,
+    B256, ChainId, Deposit, Finality, Seen,
     protocol::{id, limits},
 };
 
@@ -160,6 +160,8 @@ pub struct Judged {
     pub messages: Vec<Message>,
     /// Fast only if a weaker finality than the chain's own was enough.
     pub mode: Mode,
+    /// What the transaction's block met.
+    pub finality: Finality,
 }
 
 /// Judges the deposits of a transaction that is final enough for `asked`.
@@ -182,6 +184,7 @@ fn judged(seen: &Seen<'_>, asked: Mode, messages: Vec<Message>) -> Result<Judged
     Ok(Judged {
         messages,
         mode: required.mode,
+        finality: required.finality,
     })
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use vm::{
     B256, EvmAddress,
-    evidence::{Question, Read, Said},
+    evidence::{Question, Read, Rule, Said},
     protocol::signature::{Signature, signature_hex},
 };
 
@@ -41,6 +41,9 @@ pub struct Document {
     pub configuration: B256,
     pub request: Asked,
     pub reads: Vec<Read>,
+    /// The rules by which blocks counted as final, by chain; empty where an earlier version signed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
     /// The oracle's answer with this signature; its peers' are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
@@ -76,13 +79,16 @@ pub enum Flaw {
     },
     #[error("the request was too large to keep: it cannot be judged again")]
     Request,
-    #[error("reads/{at}: {agree} providers of {chain} agree about {what}, {required} are required")]
+    #[error(
+        "reads/{at}: {agree} providers of {chain} agree about {what}, {required} are required by {by}"
+    )]
     Votes {
         at: usize,
         chain: String,
         what: &'static str,
         agree: usize,
         required: usize,
+        by: &'static str,
     },
     #[error("reads/{at}: provider {provider} has two votes")]
     Twice { at: usize, provider: String },
@@ -94,6 +100,12 @@ pub enum Flaw {
     },
     #[error("reads/{at}: chain {chain} is not configured")]
     Chain { at: usize, chain: String },
+    #[error("rules/{at}: {found}, judged again by {wanted}")]
+    Rule {
+        at: usize,
+        found: String,
+        wanted: String,
+    },
     #[error("answer{}: {}, judged again {}", .0.path, .0.found, .0.wanted)]
     Answer(Difference),
 }
@@ -122,27 +134,40 @@ impl Document {
         flaws
     }
 
-    /// Checks every signature of the answer: each is over one of `digests`, which the claim has when it is judged again.
+    /// Checks every signature of the answer: each is the signer's, over one of `digests`, which the claim has when it is
+    /// judged again.
     pub fn check_signatures(&self, digests: &[B256]) -> Vec<Flaw> {
         let mut flaws = Vec::new();
         if let Some(answer) = &self.answer {
-            check_signed("answer", answer, digests, &mut flaws);
+            check_signed("answer", answer, (self.signer, digests), &mut flaws);
         }
         flaws
     }
 
-    /// Checks that enough providers said each answer. `required` tells how many a chain needs by the reader's own
-    /// configuration.
-    pub fn check_votes(&self, required: impl Fn(&str) -> Option<usize>) -> Vec<Flaw> {
+    /// Checks that enough providers said each answer: as many as the document says were required, and as the reader
+    /// requires of his own providers. `own` tells how many that are, 0 where he has none; `None` for a chain that he does
+    /// not know.
+    pub fn check_votes(&self, own: impl Fn(&str) -> Option<usize>) -> Vec<Flaw> {
         let mut flaws = Vec::new();
         for (at, read) in self.reads.iter().enumerate() {
             let chain = read.chain.to_string();
-            match required(&chain) {
-                Some(required) => flaws.extend(check_read(at, read, required)),
+            match own(&chain) {
+                Some(own) => flaws.extend(check_read(at, read, own)),
                 None => flaws.push(Flaw::Chain { at, chain }),
             }
         }
         flaws
+    }
+
+    /// Where the rules differ from those that were `applied` when the same claim was judged again. A document without
+    /// rules is not compared.
+    pub fn check_rules(&self, applied: &[Rule]) -> Option<Flaw> {
+        let kept = &self.rules;
+        let mut all = 0..kept.len().max(applied.len());
+        let at = all.find(|at| !kept.is_empty() && kept.get(*at) != applied.get(*at))?;
+        let word = |rules: &[Rule]| rules.get(at).map_or("none".to_owned(), Rule::to_string);
+        let (found, wanted) = (word(kept), word(applied));
+        Some(Flaw::Rule { at, found, wanted })
     }
 
     /// Where the answer differs from `judged`, the answer that the same claim has when it is judged again. Signatures
@@ -167,27 +192,38 @@ fn checked(place: &str, text: &str, signer: EvmAddress, digests: &[B256]) -> Opt
         Ok(made) => made,
         Err(error) => return Some(unreadable(&error)),
     };
-    let mut found = digests
-        .iter()
-        .filter_map(|digest| made.recover(digest).ok());
-    let first = found.next().unwrap_or_default();
-    match first == signer || found.any(|found| found == signer) {
-        true => None,
-        false => Some(Flaw::Signer {
+    let found = digests.iter();
+    let found: Vec<EvmAddress> = found
+        .filter_map(|digest| made.recover(digest).ok())
+        .collect();
+    match found.first() {
+        _ if found.contains(&signer) => None,
+        None => Some(unreadable(&"no key made it")),
+        Some(first) => Some(Flaw::Signer {
+            found: *first,
             place,
-            found: first,
             signer,
         }),
     }
 }
 
-/// Checks every signature in `value`: objects with `oracleSigner` and `signature`.
-fn check_signed(place: &str, value: &Value, digests: &[B256], flaws: &mut Vec<Flaw>) {
+/// Checks every signature in `value`: objects with `oracleSigner` and `signature`. Each is `own`, over one of `digests`.
+fn check_signed(
+    place: &str,
+    value: &Value,
+    (own, digests): (EvmAddress, &[B256]),
+    flaws: &mut Vec<Flaw>,
+) {
     match value {
         Value::Object(fields) => {
             if let Some((signer, signature)) = signed(fields) {
-                let flaw = match signer.parse() {
-                    Ok(signer) => checked(place, signature, signer, digests),
+                let flaw = match signer.parse::<EvmAddress>() {
+                    Ok(signer) if signer == own => checked(place, signature, own, digests),
+                    Ok(found) => Some(Flaw::Signer {
+                        place: place.to_owned(),
+                        found,
+                        signer: own,
+                    }),
                     Err(_) => Some(Flaw::Signature {
                         place: place.to_owned(),
                         why: format!("{signer} is no address"),
@@ -196,12 +232,12 @@ fn check_signed(place: &str, value: &Value, digests: &[B256], flaws: &mut Vec<Fl
                 flaws.extend(flaw);
             }
             for (name, value) in fields {
-                check_signed(&format!("{place}/{name}"), value, digests, flaws);
+                check_signed(&format!("{place}/{name}"), value, (own, digests), flaws);
             }
         }
         Value::Array(items) => {
             for (at, value) in items.iter().enumerate() {
-                check_signed(&format!("{place}/{at}"), value, digests, flaws);
+                check_signed(&format!("{place}/{at}"), value, (own, digests), flaws);
             }
         }
         _ => {}
@@ -214,7 +250,7 @@ fn signed(fields: &Map<String, Value>) -> Option<(&str, &str)> {
     text("oracleSigner").zip(text("signature"))
 }
 
-fn check_read(at: usize, read: &Read, required: usize) -> Option<Flaw> {
+fn check_read(at: usize, read: &Read, own: usize) -> Option<Flaw> {
     let (chain, what) = (read.chain.to_string(), read.question.subject());
     if read.votes.is_empty() {
         return (!hub::is_constant(&read.question)).then_some(Flaw::Unvoted { at, chain, what });
@@ -226,6 +262,24 @@ fn check_read(at: usize, read: &Read, required: usize) -> Option<Flaw> {
             return Some(Flaw::Twice { at, provider });
         }
     }
+    let agree = agreeing(read);
+    let recorded = usize::try_from(read.required).unwrap_or(usize::MAX).max(1);
+    let (required, by) = match own > recorded {
+        true => (own, "this configuration"),
+        false => (recorded, "the document"),
+    };
+    (agree < required).then_some(Flaw::Votes {
+        at,
+        chain,
+        what,
+        agree,
+        required,
+        by,
+    })
+}
+
+/// How many providers said the answer of a read as it stands there.
+pub fn agreeing(read: &Read) -> usize {
     let digest = read.answer.digest();
     let agrees = |said: &Said| match (&read.question, said) {
         // Each provider has its own tip; the agreed one is the highest that enough of them can know.
@@ -233,15 +287,7 @@ fn check_read(at: usize, read: &Read, required: usize) -> Option<Flaw> {
         (_, Said::Answer(said)) => *said == digest,
         _ => false,
     };
-    let agree = read.votes.iter().filter(|vote| agrees(&vote.said)).count();
-    let required = required.max(1);
-    (agree < required).then_some(Flaw::Votes {
-        at,
-        chain,
-        what,
-        agree,
-        required,
-    })
+    read.votes.iter().filter(|vote| agrees(&vote.said)).count()
 }
 
 /// Which signatures an answer has is not compared.

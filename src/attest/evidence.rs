@@ -1,13 +1,16 @@
 //! Why a statement is signed: the claim of the request that is under way and what was read for it, which the journal
 //! keeps with the statement (guide: evidence).
 
+use std::collections::{BTreeSet, HashMap};
+
 use alloy::primitives::{B256, Bytes};
 use sha2::{Digest, Sha256};
 use vm::{
-    LARGE_EVENTS, aside,
-    evidence::{self, Recorder},
+    ChainId, Finality, LARGE_EVENTS, aside,
+    evidence::{self, Question, Read, Recorder, Rule},
 };
 
+use super::statement::canonical;
 use crate::store::rows::RowError;
 pub use crate::store::rows::evidence::Evidence;
 
@@ -27,19 +30,25 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What equal requests of callers with one key share; `None` for one that is too large to keep.
+    /// What equal requests share, whoever sends them; `None` for one that is too large to keep.
     pub fn digest(&self) -> Option<B256> {
         if !self.is_kept() {
             return None;
         }
         let mut hash = Sha256::new();
-        for part in [self.key.as_deref().unwrap_or_default(), &self.target] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        hash.update([u8::from(self.key.is_some())]);
+        hash.update((self.target.len() as u64).to_be_bytes());
+        hash.update(&self.target);
         hash.update(&self.body);
         Some(B256::from_slice(&hash.finalize()))
+    }
+
+    /// What those with this digest share whose callers have one key, or none, and so the same rights.
+    pub fn of_caller(&self, digest: &B256) -> B256 {
+        let mut hash = Sha256::new();
+        hash.update(digest);
+        hash.update([u8::from(self.key.is_some())]);
+        hash.update(self.key.as_deref().unwrap_or_default());
+        B256::from_slice(&hash.finalize())
     }
 
     fn is_kept(&self) -> bool {
@@ -61,8 +70,33 @@ pub struct Judge {
     pub version: String,
     /// The digest of the chains and of the settings by which it judges.
     pub configuration: B256,
+    /// The own rule of each chain.
+    pub finality: HashMap<ChainId, Finality>,
     /// Whether it records what it judges over evidence, as whoever judges without a daemon does.
     pub replays: bool,
+}
+
+impl Judge {
+    /// The rules by which the blocks of `reads` counted as final, by chain: the chain's own, or the `statement`'s.
+    fn rules(&self, reads: &[Read], statement: Option<&Rule>) -> Vec<Rule> {
+        let judged = reads.iter().filter(|read| {
+            let question = &read.question;
+            matches!(
+                question,
+                Question::Transaction { .. } | Question::Settled { .. }
+            )
+        });
+        let chains: BTreeSet<&ChainId> = judged.map(|read| &read.chain).collect();
+        let rule = |chain: &ChainId| match statement {
+            Some(rule) if rule.chain == *chain => Some(rule.clone()),
+            _ => Some(Rule {
+                chain: chain.clone(),
+                finality: self.finality.get(chain)?.clone(),
+                fast: false,
+            }),
+        };
+        chains.into_iter().filter_map(rule).collect()
+    }
 }
 
 tokio::task_local! {
@@ -76,6 +110,16 @@ pub async fn of<T>(claim: Claim, work: impl Future<Output = T>) -> T {
     UNDER_WAY.scope((claim, reads.clone()), work).await
 }
 
+/// The transactions that were read so far for the claim that is judged now, as they stand in keys, with their chains.
+pub fn transactions() -> Vec<(String, String)> {
+    let named = |read: &Read| {
+        let transaction = read.question.named()?;
+        Some((read.chain.to_string(), canonical(transaction)))
+    };
+    let all = UNDER_WAY.try_with(|(_, reads)| reads.pick(named));
+    all.unwrap_or_default()
+}
+
 /// The rows that tell why a statement is signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
@@ -86,21 +130,23 @@ pub struct Recorded {
 }
 
 /// The evidence of the claim that is judged now; `None` where nobody said which claim. Where it is larger than is kept
-/// for the caller, it keeps digests of the transactions.
-pub fn now(judge: &Judge) -> Result<Option<Recorded>, RowError> {
+/// for the caller, it keeps digests of the transactions. `rule` is the statement's own.
+pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowError> {
     let Ok((claim, reads)) = UNDER_WAY.try_with(Clone::clone) else {
         return Ok(None);
     };
     let body = claim
         .is_kept()
         .then(|| String::from_utf8_lossy(&claim.body));
+    let reads = reads.all();
     let mut evidence = Evidence {
         target: claim.target.clone(),
         body: body.unwrap_or_default().into_owned(),
         key: claim.key.clone(),
         version: judge.version.clone(),
         configuration: judge.configuration,
-        reads: reads.all(),
+        rules: judge.rules(&reads, rule),
+        reads,
     };
     let events: usize = evidence.reads.iter().map(|read| read.answer.events()).sum();
     aside(events > LARGE_EVENTS, || {

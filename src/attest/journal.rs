@@ -209,7 +209,7 @@ impl Journal {
             let stood = known.is_some();
             let mut batch = recording(statement, known.take(), now)?;
             if !stood {
-                batch = self.explained(batch, &statement.key, now)?;
+                batch = self.explained(batch, statement, now)?;
             }
             basis::add(&batch);
             let (key, found) = match self.store.commit(batch).await? {

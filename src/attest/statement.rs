@@ -33,7 +33,10 @@ use std::{collections::HashSet, fmt};
 
 use alloy::{hex::encode_prefixed, primitives::Bytes};
 use sha2::{Digest, Sha256};
-use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
+use vm::{
+    evidence::Rule,
+    types::{B256, Block, ChainId, EvmAddress, TxRef},
+};
 
 /// The prefix of a consumed payment's name.
 pub const PAYMENT: &str = "payment/";
@@ -61,6 +64,8 @@ pub struct Statement {
     /// Whether the consumed payments are the solver's own.
     pub own: bool,
     pub facts: Vec<Fact>,
+    /// The rule by which its deposits' block counted as final; `None` for the own rule of each chain.
+    pub rule: Option<Rule>,
     /// Chains whose state the statement is about, besides those of the facts: the journal does not sign while one of
     /// them is halted.
     pub chains: Vec<ChainId>,
@@ -218,6 +223,13 @@ impl Statement {
         self
     }
 
+    /// Sets the rule by which its deposits' block counted as final.
+    #[must_use]
+    pub fn judged_by(self, rule: Rule) -> Self {
+        let rule = Some(rule);
+        Self { rule, ..self }
+    }
+
     /// Consumes a payment; `index` is its index in the transaction.
     #[must_use]
     pub fn paid_by(self, chain: &ChainId, tx: &TxRef, index: u32) -> Self {
@@ -274,6 +286,7 @@ impl Statement {
             free: Vec::new(),
             own: false,
             facts: Vec::new(),
+            rule: None,
             chains: Vec::new(),
             payload,
         }

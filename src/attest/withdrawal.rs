@@ -265,7 +265,8 @@ pub fn payload_id(
 }
 
 /// Refuses a depository from which an owner could have more spent than he is paid: where signatures do not cover the
-/// values of what they spend, a payload that names smaller ones leaves the rest to miners.
+/// values of what they spend, a payload that names smaller ones leaves the rest to miners. No balance is set apart for
+/// such a withdrawal either: nothing would end it.
 pub fn check_values(spec: &ChainSpec, depository: &Address) -> Result<(), Refusal> {
     match spec.family.covers_values {
         Some(covers) if !covers(depository) => {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use vm::{Chain, Family, FillRouters, OwnerKeys, U256, quorum::Quorum, trade::TradingProvider};
+use vm::{
+    Chain, ChainSpec, Family, FillRouters, OwnerKeys, U256, quorum::Quorum, trade::TradingProvider,
+};
 
 /// One configured chain.
 pub struct Loaded {
@@ -32,6 +34,12 @@ impl Loaded {
         read.or_else(|| vm::family(&self.vm_type))
     }
 
+    /// What the chain is judged by, where anybody is asked about it.
+    pub(super) fn spec(&self) -> Option<Arc<ChainSpec>> {
+        let mut opened = self.chain.iter().chain(self.keys.iter().flatten());
+        opened.next().map(|opened| opened.chain.spec.clone())
+    }
+
     /// The chain, or why nothing is attested about it.
     pub fn attested(&self) -> Result<&Opened, Closed> {
         if !self.served {
@@ -47,6 +55,30 @@ impl Loaded {
             spec: opened.chain.spec.clone(),
             reader: opened.quorum.clone(),
         }))
+    }
+}
+
+/// A chain that the hub file names.
+pub(super) struct SettlementChain {
+    /// What it is judged by; `None` where nobody can judge it.
+    pub spec: Option<Arc<ChainSpec>>,
+    /// The chain, or why it cannot be read.
+    pub opened: Result<Opened, Closed>,
+}
+
+impl SettlementChain {
+    pub fn of(opened: Opened) -> Self {
+        Self {
+            spec: Some(opened.chain.spec.clone()),
+            opened: Ok(opened),
+        }
+    }
+
+    pub fn closed(why: &str) -> Self {
+        Self {
+            spec: None,
+            opened: Err(why.into()),
+        }
     }
 }
 

@@ -125,16 +125,27 @@ pub fn endpoints(urls: &str, world: &World<'_>) -> Result<Vec<Endpoint>, String>
                 "provider {at} has the host of another: they would fail together"
             ));
         }
-        endpoints.push(Endpoint {
-            position: at,
-            url,
-            timeout: PROVIDER_TIMEOUT,
-            longest: PROVIDER_ANSWER,
-            allows: None,
-            client: world.client.clone(),
-        });
+        endpoints.push(endpoint(at, url, &world.client));
     }
     Ok(endpoints)
+}
+
+/// Where nobody is: no host has this name (RFC 6761 section 6.4). For chains that are not asked.
+pub fn nobody(client: &reqwest::Client) -> Result<Endpoint, String> {
+    let url: Result<Url, _> = "http://nobody.invalid/".parse();
+    let url = url.map_err(|error| error.to_string())?;
+    Ok(endpoint(1, url, client))
+}
+
+fn endpoint(position: usize, url: Url, client: &reqwest::Client) -> Endpoint {
+    Endpoint {
+        position,
+        url,
+        timeout: PROVIDER_TIMEOUT,
+        longest: PROVIDER_ANSWER,
+        allows: None,
+        client: client.clone(),
+    }
 }
 
 /// The same, for what strangers have asked: so many calls a second of each.

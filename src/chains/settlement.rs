@@ -3,14 +3,14 @@
 use serde_json::{Map, Value};
 use vm::ChainEntry;
 
-use super::{ALLOCATOR, Closed, Opened, Source, World, files::resolve, open};
+use super::{ALLOCATOR, Closed, Source, World, files::resolve, opened::SettlementChain, opening};
 use crate::config::Mistakes;
 
 /// What the hub file names.
 pub(super) struct Settlement {
     pub entry: Map<String, Value>,
-    pub hub: Result<Opened, Closed>,
-    pub allocator: Result<Opened, Closed>,
+    pub hub: SettlementChain,
+    pub allocator: SettlementChain,
 }
 
 /// The settlement chain and the allocator's are EVM chains of their own: not in the list, no
@@ -19,8 +19,8 @@ pub(super) struct Settlement {
 pub(super) fn read(text: &str, world: &World<'_>, mistakes: &mut Mistakes) -> Settlement {
     let nothing = || Settlement {
         entry: Map::new(),
-        hub: Err("no hub file".into()),
-        allocator: Err("no hub file".into()),
+        hub: SettlementChain::closed("no hub file"),
+        allocator: SettlementChain::closed("no hub file"),
     };
     if text.is_empty() {
         return nothing();
@@ -56,7 +56,7 @@ pub(super) fn read(text: &str, world: &World<'_>, mistakes: &mut Mistakes) -> Se
     let hub = evm(hub, "hub", (&sources.0, world), mistakes);
     let allocator = match entry.contains_key("auroraAllocatorAddress") {
         true => evm(allocator, "allocator", (&sources.1, world), mistakes),
-        false => Err("the hub file names no auroraAllocatorAddress".into()),
+        false => SettlementChain::closed("the hub file names no auroraAllocatorAddress"),
     };
     for providers in ["httpRpcUrl", "auroraHttpRpcUrl"] {
         entry.remove(providers);
@@ -73,15 +73,24 @@ fn evm(
     what: &str,
     (source, world): (&Source, &World<'_>),
     mistakes: &mut Mistakes,
-) -> Result<Opened, Closed> {
+) -> SettlementChain {
     let entry = ChainEntry {
         vm_type: Some(vm::SETTLEMENT.name.to_owned()),
         ..entry
     };
-    open(&entry, source, world, |family| family.open).unwrap_or_else(|why| {
+    let spec = opening::spec(&entry, world.config);
+    let opened = spec.clone().and_then(|spec| match spec {
+        Ok(spec) => opening::open(&spec, (&entry, source), world, |family| family.open),
+        Err(closed) => Ok(Err(closed)),
+    });
+    let opened = opened.unwrap_or_else(|why| {
         mistakes.add(&source.name, format!("{what}: {why}"));
         Err(Closed::Unreadable(why))
-    })
+    });
+    SettlementChain {
+        spec: spec.ok().and_then(Result::ok),
+        opened,
+    }
 }
 
 fn field(entry: &Map<String, Value>, name: &str) -> Option<String> {

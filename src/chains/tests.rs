@@ -21,13 +21,21 @@ fn config(extra: &[(&str, &str)]) -> Config {
     .unwrap()
 }
 
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().unwrap()
+}
+
 fn load(extra: &[(&str, &str)]) -> Result<Chains, Mistakes> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     let _guard = runtime.enter();
     Chains::load(&config(extra))
+}
+
+fn unasked(chains: &Chains) -> Chains {
+    let runtime = runtime();
+    let _guard = runtime.enter();
+    chains.unasked().unwrap()
 }
 
 fn opened<'a>(chains: &'a Chains, id: &str) -> &'a Opened {
@@ -113,15 +121,9 @@ fn keys_of_owners_rest_on_as_many_providers_as_statements() {
         let chains = load(&[set, &[("RELAY_RPC_URL", TWO)]].concat()).unwrap();
         let ton = chains.get("ton").unwrap();
         assert!(ton.attested().is_err() && !ton.served);
-        assert_eq!(
-            chains.required("ton"),
-            ton.keys
-                .as_ref()
-                .unwrap()
-                .as_ref()
-                .ok()
-                .map(|it| it.required)
-        );
+        let asked = ton.keys.as_ref().unwrap().as_ref();
+        let required = asked.map_or(0, |asked| asked.required);
+        assert_eq!(chains.required("ton"), Some(required));
         ton.owner_keys().unwrap().err()
     };
     let few = |named| Closed::FewProviders {
@@ -138,16 +140,126 @@ fn keys_of_owners_rest_on_as_many_providers_as_statements() {
     let chains = load(&[]).unwrap();
     assert!(chains.get("base").unwrap().owner_keys().is_none());
     // What their signatures are judged by is among the rules.
-    let rules = |set: &[(&str, &str)]| Value::from(load(set).unwrap().rules()).to_string();
-    let (majority, one) = (rules(&[("TON_RPC_URL", TWO)]), ("TON_RPC_QUORUM", "1"));
-    assert!(majority.contains(r#""signDataDomain":"relay.link""#));
-    assert!(majority.contains(r#""genesisHash":"F6Op"#), "{majority}");
-    assert_ne!(majority, rules(&[("TON_RPC_URL", TWO), one]));
+    let rules = load(&[]).unwrap().rules().to_string();
+    assert!(rules.contains(r#""signDataDomain":"relay.link""#));
+    assert!(rules.contains(r#""genesisHash":"F6Op"#), "{rules}");
     let wrong = load(&[("TON_RPC_URL", "no url")])
         .err()
         .unwrap()
         .to_string();
     assert_eq!(wrong.matches("provider 1 is no URL").count(), 1, "{wrong}");
+}
+
+#[test]
+fn rules_are_those_of_the_files_whoever_is_asked() {
+    let rules = |set: &[(&str, &str)]| load(set).unwrap().rules();
+    let asked = [
+        ("BASE_RPC_URL", TWO),
+        ("BASE_RPC_QUORUM", "1"),
+        ("TON_RPC_URL", TWO),
+        ("RELAY_RPC_URL", TWO),
+        ("AURORA_RPC_URL", TWO),
+        ("BITCOIN_RPC_URL", TWO),
+        (
+            "BITCOIN_ESPLORA_COMPATIBLE_API_URL",
+            "https://index.example/api",
+        ),
+        ("BITCOIN_MAESTRO_API_KEY", "s3cret"),
+        ("CHAINS", "base"),
+    ];
+    let own = rules(&[]);
+    assert_eq!(rules(&asked), own);
+    let listed = own["chains"].as_object().unwrap();
+    assert!(listed.len() > 60, "{}", listed.len());
+    assert_eq!(listed["base"]["finality"]["blocks"], 10);
+    assert_eq!(own["settlement"]["id"], "relay");
+    assert_eq!(own["allocator"]["id"], ALLOCATOR);
+    assert_ne!(rules(&[("FINALITY_PROFILE", "strict")]), own);
+}
+
+#[test]
+fn what_decides_a_judgement_is_among_the_rules_and_what_does_not_is_not() {
+    let rules = |fields: &str, additional: &str| {
+        let chains = with_file(&format!(
+            r#"[{{"id":"x","vmType":"ethereum-vm","hubChainId":"1"{fields},"additionalData":{{"x":1{additional}}}}}]"#
+        ));
+        chains.unwrap().rules()["chains"]["x"].clone()
+    };
+    let own = rules("", "");
+    for fields in [
+        r#","depository":"0x5fbdb2315678afecb367f032d93f642f64180aa3""#,
+        r#","fillRouters":["0x5fbdb2315678afecb367f032d93f642f64180aa3"]"#,
+    ] {
+        assert_ne!(rules(fields, ""), own, "{fields}");
+    }
+    for additional in [
+        r#","finalizationBlocks":7"#,
+        r#","finalizationTime":7"#,
+        r#","finalityTag":"safe""#,
+        r#","isZksyncStack":true"#,
+        r#","fastMode":{}"#,
+        r#","genesisHash":"x""#,
+    ] {
+        assert_ne!(rules("", additional), own, "{additional}");
+    }
+    for (fields, additional) in [
+        (r#","httpRpcUrl":"http://a""#, ""),
+        ("", r#","rpcApiKey":"s3cret""#),
+        ("", r#","depositScan":"blocks""#),
+    ] {
+        assert_eq!(rules(fields, additional), own, "{fields}{additional}");
+    }
+    let two = [
+        "0x5fbdb2315678afecb367f032d93f642f64180aa3",
+        "0x000000000000000000000000000000000000000a",
+    ];
+    let [one, other] = [[two[0], two[1]], [two[1], two[0]]]
+        .map(|[first, second]| rules(&format!(r#","fillRouters":["{first}","{second}"]"#), ""));
+    assert_eq!(one, other);
+}
+
+/// Whoever judges over evidence names nobody.
+#[test]
+fn chains_are_open_and_served_for_evidence_whoever_is_named() {
+    for set in [&[][..], &[("BASE_RPC_URL", TWO), ("CHAINS", "base")][..]] {
+        let named = load(set).unwrap();
+        let unasked = unasked(&named);
+        assert_eq!(unasked.rules(), named.rules());
+        assert_eq!(unasked.foundation(), Ok(()));
+        let readable = |loaded: &&Loaded| vm::family(&loaded.vm_type).unwrap().open.is_some();
+        let mut open = 0;
+        for loaded in unasked.list().iter().filter(readable) {
+            let opened = loaded.attested().unwrap();
+            let spec = &opened.chain.spec;
+            assert_eq!((opened.providers, opened.named), (0, false));
+            assert_eq!(unasked.required(spec.id.as_str()), Some(0));
+            open += 1;
+        }
+        assert!(open > 50, "{open}");
+        assert!(unasked.attested_hub().is_ok() && unasked.allocator().is_ok());
+        let ton = unasked.get("ton").unwrap();
+        assert!(ton.attested().is_err() && ton.owner_keys().unwrap().is_ok());
+        assert_eq!(unasked.providers(), 0);
+    }
+    let chains = load(&[("BASE_RPC_URL", TWO)]).unwrap();
+    let required = |id: &str| chains.required(id);
+    assert_eq!((required("base"), required("ethereum")), (Some(2), Some(0)));
+    assert_eq!(required("elsewhere"), None);
+}
+
+#[test]
+fn a_router_that_the_solver_fills_through_is_a_rule_also_where_nobody_is_asked() {
+    let router = "0x5fbdb2315678afecb367f032d93f642f64180aa3";
+    for set in [&[][..], &[("BASE_RPC_URL", TWO)][..]] {
+        let mut chains = load(set).unwrap();
+        let own = chains.rules();
+        chains.accept_router("base", router);
+        assert_ne!(chains.rules(), own, "{set:?}");
+        let unasked = unasked(&chains);
+        let spec = &opened(&unasked, "base").chain.spec;
+        let router = spec.family.address(router).unwrap();
+        assert!(spec.fill_routers.accepts(&router));
+    }
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::{
     attest::evidence::Claim,
     config::Config,
     run::{
-        Rules,
         judging::{Judged, Judging, Statement},
+        rules::Rules,
     },
 };
 
@@ -110,6 +110,9 @@ pub fn would_be(rules: &Rules, claim: &Claim, judged: &Judged) -> String {
         &claim.target,
         &String::from_utf8_lossy(&claim.body),
     ));
-    lines.extend(grounds.lines());
-    lines.join("\n")
+    lines.extend(match judged.statements.first() {
+        Some(one) => grounds.lines_by(&one.rules),
+        None => grounds.lines(),
+    });
+    grounds::text(lines)
 }

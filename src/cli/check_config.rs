@@ -128,7 +128,7 @@ fn peers(config: &Config) -> String {
     }
 }
 
-/// Real money needs two sources of each price.
+/// In production each price needs two sources.
 fn prices(trading: Option<&Trading>) -> String {
     let Some(trading) = trading else {
         return "off".to_owned();

@@ -14,12 +14,15 @@ use crate::{
     attest::{
         document::{Asked, Document, FORMAT, signed_by},
         evidence::{Claim, Evidence},
-        statement::canonical,
+        statement::{DEPOSIT, canonical},
     },
     config::Config,
     format::iso,
-    run::{Rules, judging::Judging},
+    run::{judging::Judging, rules::Rules},
 };
+
+/// Who explains cannot tell which other claims are about a transaction.
+const OTHERS: &str = "others      whether it fills, refunds or executes anything: intentd attest --route <route> --body <claim>";
 
 #[derive(Debug, Args)]
 pub struct Explain {
@@ -46,16 +49,25 @@ impl Explain {
                 told.push(self.told(&config, &rules, key, reason).await?);
             }
         }
-        match (&self.transaction, told.is_empty()) {
-            (_, false) => Ok(told.join(if self.json { "\n" } else { "\n\n" })),
-            (None, true) => bail!("nothing was signed under {}", self.statement),
-            (Some(transaction), true) => {
-                let claim = attest::deposits(&self.statement, transaction);
-                let judged = attest::judge(&config, &rules, &claim).await?;
-                let would = attest::would_be(&rules, &claim, &judged);
-                Ok(format!("nothing was signed about it\n{would}"))
-            }
+        if !told.is_empty() {
+            return Ok(told.join(if self.json { "\n" } else { "\n\n" }));
         }
+        let key = &self.statement;
+        let (stands, (chain, transaction)) = match &self.transaction {
+            Some(transaction) => ("about this transaction", (&**key, &**transaction)),
+            None => {
+                let named = deposits(&rules, key);
+                let unknown =
+                    || format!("nothing was signed under {key}: intentd attest judges claims");
+                ("under this key", named.with_context(unknown)?)
+            }
+        };
+        let claim = attest::deposits(chain, transaction);
+        let judged = attest::judge(&config, &rules, &claim).await?;
+        let would = attest::would_be(&rules, &claim, &judged);
+        Ok(format!(
+            "no statement stands {stands}; judged as a deposit:\n{would}\n{OTHERS}"
+        ))
     }
 
     async fn keys(&self, config: &Config, rules: &Rules) -> anyhow::Result<Vec<String>> {
@@ -87,7 +99,8 @@ impl Explain {
         reason: Reason,
     ) -> anyhow::Result<String> {
         let Some(evidence) = &reason.evidence else {
-            return Ok(head(key, &reason) + "\nevidence    none: an earlier version signed it");
+            let none = "evidence    none: an earlier version signed it".to_owned();
+            return Ok(grounds::text(head(key, &reason).into_iter().chain([none])));
         };
         let mut document = document(key, &reason, evidence);
         let answer = answered(config, rules, &document).await;
@@ -107,7 +120,7 @@ impl Explain {
             reads: &evidence.reads,
             answer: &answer,
         };
-        let mut lines = vec![head(key, &reason)];
+        let mut lines = head(key, &reason).to_vec();
         let same = rules.judge.configuration == evidence.configuration;
         let other = if same { "" } else { " (not those of now)" };
         let (version, configuration) = (&evidence.version, evidence.configuration);
@@ -115,10 +128,20 @@ impl Explain {
             "version     {version}, rules {configuration}{other}"
         ));
         lines.push(grounds::request(&evidence.target, &evidence.body));
-        lines.extend(grounds.lines());
+        lines.extend(grounds.lines_by(&evidence.rules));
         lines.extend(why);
-        Ok(lines.join("\n"))
+        Ok(grounds::text(lines))
     }
+}
+
+/// The chain and the transaction in the key of a statement about deposits, where both can be claimed.
+fn deposits<'a>(rules: &Rules, key: &'a str) -> Option<(&'a str, &'a str)> {
+    let (slot, _) = key.strip_prefix(DEPOSIT)?.rsplit_once('/')?;
+    let (named, _) = slot.rsplit_once('/')?;
+    let (chain, transaction) = named.rsplit_once('/')?;
+    let family = rules.chains.get(chain)?.family()?;
+    let known = family.tx(transaction, None).ok()?;
+    (canonical(&known) == transaction).then_some((chain, transaction))
 }
 
 async fn reasons(config: &Config, key: &str) -> anyhow::Result<Vec<Reason>> {
@@ -129,7 +152,7 @@ async fn reasons(config: &Config, key: &str) -> anyhow::Result<Vec<Reason>> {
     }
 }
 
-fn head(key: &str, reason: &Reason) -> String {
+fn head(key: &str, reason: &Reason) -> [String; 3] {
     let (at, signer) = (iso(reason.entry.at * 1_000), reason.signer);
     let state = match (&reason.void, &reason.signature) {
         (Some(why), _) => format!(", void: {why}"),
@@ -141,7 +164,6 @@ fn head(key: &str, reason: &Reason) -> String {
         format!("digest      {}", reason.entry.digest),
         format!("signed      {at} by {signer:#x}{state}"),
     ]
-    .join("\n")
 }
 
 /// The oracle's answer, made again over the evidence, with the signature of then.
@@ -183,6 +205,7 @@ fn document(key: &str, reason: &Reason, evidence: &Evidence) -> Document {
             body: evidence.body.clone(),
         },
         reads: evidence.reads.clone(),
+        rules: evidence.rules.clone(),
         answer: None,
     }
 }

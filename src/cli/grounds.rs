@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use hyper::StatusCode;
 use serde_json::Value;
 use vm::{
-    Block, Finality, FinalityTag, Head, Transaction,
-    evidence::{Answer, Question, Read, Said, Vote},
+    B256, Block, Head, Transaction,
+    evidence::{Answer, Question, Read, Rule, Said, Vote},
     protocol::action::Action,
 };
 
 use crate::{
     config::{Config, Mistakes},
-    run::Rules,
+    run::rules::Rules,
 };
 
 /// The configuration of whoever judges without a key.
@@ -31,6 +31,25 @@ pub fn config(variables: impl IntoIterator<Item = (String, String)>) -> (Config,
         }
     }
     Config::draft(variables)
+}
+
+/// Lines as one text. What others wrote in a line neither ends it nor changes how others look: such characters are shown
+/// as `\u009b` is.
+pub fn text(lines: impl IntoIterator<Item = String>) -> String {
+    let lines: Vec<_> = lines.into_iter().map(|line| visible(&line)).collect();
+    lines.join("\n")
+}
+
+fn visible(line: &str) -> String {
+    let mut all = String::with_capacity(line.len());
+    for one in line.chars() {
+        let directs = matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match one.is_control() || directs {
+            true => all.push_str(&format!("\\u{:04x}", u32::from(one))),
+            false => all.push(one),
+        }
+    }
+    all
 }
 
 /// A request in a line.
@@ -69,8 +88,17 @@ impl Grounds<'_> {
         }
     }
 
-    /// What was read, the rules, and what follows.
+    /// What was read, the rules of this configuration, and what follows.
     pub fn lines(&self) -> Vec<String> {
+        self.told(None)
+    }
+
+    /// What was read, the rules that were kept with the statement, and what follows.
+    pub fn lines_by(&self, kept: &[Rule]) -> Vec<String> {
+        self.told(Some(kept))
+    }
+
+    fn told(&self, kept: Option<&[Rule]>) -> Vec<String> {
         let mut lines = Vec::new();
         for read in self.reads {
             lines.push(format!("read        {}: {}", read.chain, said(read)));
@@ -78,7 +106,7 @@ impl Grounds<'_> {
             if read.votes.is_empty() {
                 lines.push("              read for an earlier claim; it never changes".to_owned());
             }
-            lines.extend(self.rule(read));
+            lines.extend(self.rule(read, kept));
         }
         let actions = self
             .answer
@@ -89,51 +117,68 @@ impl Grounds<'_> {
         lines
     }
 
-    /// The finality that a transaction's block had, and what the chain requires.
-    fn rule(&self, read: &Read) -> Option<String> {
-        let (Question::Transaction { head, .. }, Answer::Transaction(found)) =
-            (&read.question, &read.answer)
-        else {
-            return None;
-        };
-        let block = match &**found {
-            Transaction::Succeeded(receipt) => &receipt.block,
-            Transaction::Failed(failure) => &failure.block,
-            Transaction::Missing => return None,
-        };
+    /// The finality that the block of a read had, and the rule for it: of `kept`, or else of this configuration.
+    fn rule(&self, read: &Read, kept: Option<&[Rule]>) -> Option<String> {
+        let (block, head) = judged(read)?;
         let mut heads = self.reads.iter().filter_map(|read| match &read.answer {
             Answer::Head(head) => Some((&read.chain, head)),
             _ => None,
         });
         let (_, head) =
-            heads.find(|(chain, found)| **chain == read.chain && found.block.hash == *head)?;
+            heads.find(|(chain, found)| **chain == read.chain && found.block.hash == head)?;
+        let mut kept_rules = kept.into_iter().flatten();
+        if let Some(rule) = kept_rules.find(|rule| rule.chain == read.chain) {
+            return Some(format!("rule        {}", finality(rule, block, head)));
+        }
         let mut opened = self.rules.chains.opened();
-        let opened = opened.find(|opened| opened.chain.spec.id == read.chain)?;
-        Some(finality(&opened.chain.spec.finality, block, head))
+        let spec = opened.find(|opened| opened.chain.spec.id == read.chain);
+        let now = spec.map(|opened| {
+            let own = Rule {
+                chain: read.chain.clone(),
+                finality: opened.chain.spec.finality.clone(),
+                fast: false,
+            };
+            finality(&own, block, head)
+        });
+        match (kept, now) {
+            (None, now) => now.map(|now| format!("rule        {now}")),
+            (Some(_), Some(now)) => Some(format!("rule        not kept; by that of now {now}")),
+            (Some(_), None) => Some("rule        not kept".to_owned()),
+        }
     }
 }
 
-fn finality(rule: &Finality, block: &Block, head: &Head) -> String {
+/// The block of a read that has to be final, and the hash of the head from which it was seen.
+fn judged(read: &Read) -> Option<(&Block, B256)> {
+    match (&read.question, &read.answer) {
+        (Question::Transaction { head, .. }, Answer::Transaction(found)) => match &**found {
+            Transaction::Succeeded(receipt) => Some((&receipt.block, *head)),
+            Transaction::Failed(failure) => Some((&failure.block, *head)),
+            Transaction::Missing => None,
+        },
+        (Question::Settled { head }, Answer::Settled(Some(block))) => Some((block, *head)),
+        _ => None,
+    }
+}
+
+fn finality(rule: &Rule, block: &Block, head: &Head) -> String {
     let depth = head.block.number.saturating_sub(block.number);
     let age = head.block.time.saturating_sub(block.time);
-    let tag = match (rule.tag, head.tagged) {
+    let tag = match (rule.tag(), head.tagged) {
         (None, _) => String::new(),
-        (Some(tag), at) => {
-            let name = match tag {
-                FinalityTag::Safe => "safe",
-                FinalityTag::Finalized => "finalized",
-            };
+        (Some(name), at) => {
             let at = at.map_or("none".to_owned(), |at| at.to_string());
             format!(", {name} block {at}")
         }
     };
-    let met = if rule.met(block, head) {
+    let fast = if rule.fast { ", fast mode" } else { "" };
+    let met = if rule.finality.met(block, head) {
         "final"
     } else {
         "not final"
     };
-    let (blocks, seconds) = (rule.blocks, rule.seconds);
-    format!("rule        {depth} of {blocks} blocks deep, {age} of {seconds} s old{tag}: {met}")
+    let (blocks, seconds) = (rule.finality.blocks, rule.finality.seconds);
+    format!("{depth} of {blocks} blocks deep, {age} of {seconds} s old{tag}{fast}: {met}")
 }
 
 fn said(read: &Read) -> String {
@@ -241,5 +286,17 @@ fn action(text: &str) -> String {
             amount,
         }) => format!("action      transfer {amount} of token {token} from {from:#x} to {to:#x}"),
         None => format!("action      {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_ends_no_line_and_moves_no_cursor() {
+        let lines = ["void  a\nb\u{1b}[2K", "\u{9b}1F\u{202e}é", ""].map(str::to_owned);
+        let expected = "void  a\\u000ab\\u001b[2K\n\\u009b1F\\u202eé\n";
+        assert_eq!(text(lines), expected);
     }
 }

@@ -1,8 +1,10 @@
 //! What this oracle accepts in claims without proof.
 
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+use vm::protocol::BASIS_POINTS;
 
-use super::{ApiKey, PeerKey, PeerSetting, read::Reader};
+use super::{ApiKey, Config, PeerKey, PeerSetting, read::Reader};
 
 /// What this oracle accepts in claims without proof.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,8 +17,15 @@ pub struct Claims {
     pub bound_nonces: Option<bool>,
 }
 
-/// The whole of a deposit, in basis points.
-const WHOLE: u16 = 10_000;
+impl Config {
+    /// What claims are judged by besides the chains. Who may force one says nothing of whether it is true.
+    pub fn claim_rules(&self) -> Value {
+        json!({
+            "shortToleranceBps": self.claims.short_tolerance_bps,
+            "boundNonces": self.bound_nonces(),
+        })
+    }
+}
 
 impl Reader<'_> {
     /// Who may ask this oracle, which peers it asks, and what callers may claim: `force` and the tolerance.
@@ -45,9 +54,9 @@ impl Reader<'_> {
         (keys, peers): (Option<&[ApiKey]>, &[PeerSetting]),
     ) -> Claims {
         let variable = "SHORT_CLAIM_TOLERANCE_BPS";
-        let short_tolerance_bps = self.parse(variable, tolerance, 100);
-        if short_tolerance_bps > WHOLE {
-            self.mistake(variable, &format!("expected 0 to {WHOLE}"));
+        let short_tolerance_bps: u16 = self.parse(variable, tolerance, 100);
+        if u64::from(short_tolerance_bps) > BASIS_POINTS {
+            self.mistake(variable, &format!("expected 0 to {BASIS_POINTS}"));
         }
         let force = force.unwrap_or_default();
         let labels = force.split(';').map(str::trim).filter(|l| !l.is_empty());

@@ -15,7 +15,7 @@ use super::{
 pub struct Integrator {
     pub http_port: u16,
     pub market_file: PathBuf,
-    /// The environment's name says that real money moves.
+    /// [`Config::is_production`](super::Config::is_production): also true of a testnet that others use.
     pub production: bool,
     /// Seconds for which a quote's price holds.
     pub quote_validity: u64,
@@ -137,9 +137,9 @@ impl Reader<'_> {
         let market_file = self.needed("MARKET_FILE", texts.market_file);
         let solver_signing = self.signing(texts.solver_signing, texts.production, variables);
         let oracle = texts.oracle_url.and_then(|url| {
-            let url = self.oracle_url(&url)?;
+            let url = url.trim().trim_end_matches('/');
             Some(SolverOracle {
-                url,
+                url: self.http_url("SOLVER_ORACLE_URL", url)?,
                 key: texts.oracle_key,
             })
         });
@@ -206,14 +206,5 @@ impl Reader<'_> {
             throttled_from,
             sunset_at,
         }
-    }
-
-    fn oracle_url(&mut self, text: &str) -> Option<url::Url> {
-        let url = text.trim().trim_end_matches('/').parse::<url::Url>().ok();
-        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        if url.is_none() {
-            self.mistake("SOLVER_ORACLE_URL", "expected an http(s) URL");
-        }
-        url
     }
 }

@@ -104,13 +104,10 @@ impl<'a> Reader<'a> {
         let text = text.unwrap_or_default();
         for (at, entry) in entries(text.expose_secret()).enumerate() {
             let (url, key) = entry.split_once('|').unwrap_or((entry, ""));
-            let url = match url.trim().trim_end_matches('/').parse::<Url>() {
-                Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
-                _ => {
-                    self.mistakes
-                        .add("PEERS", format!("entry {} has no http(s) URL", at + 1));
-                    continue;
-                }
+            let Some(url) = http_url(url.trim().trim_end_matches('/')) else {
+                self.mistakes
+                    .add("PEERS", format!("entry {} has no http(s) URL", at + 1));
+                continue;
             };
             let key = match key.trim() {
                 "" => PeerKey::None,
@@ -160,17 +157,27 @@ impl<'a> Reader<'a> {
         guarded: bool,
     ) -> Option<Option<Url>> {
         let Some(text) = text else { return Some(None) };
-        let url = Url::parse(&text).ok();
-        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        match url {
-            None => self.mistake(variable, "expected an http(s) URL"),
-            Some(url) if guarded && url.scheme() == "http" && !is_local(&url) => {
-                self.mistake(variable, "must be https, or http on this machine");
-            }
-            Some(url) => return Some(Some(url)),
+        let url = self.http_url(variable, &text)?;
+        if guarded && url.scheme() == "http" && !is_local(&url) {
+            self.mistake(variable, "must be https, or http on this machine");
+            return None;
         }
-        None
+        Some(Some(url))
     }
+
+    /// The http(s) URL that a text is; `None` after a mistake.
+    pub fn http_url(&mut self, variable: &str, text: &str) -> Option<Url> {
+        let url = http_url(text);
+        if url.is_none() {
+            self.mistake(variable, "expected an http(s) URL");
+        }
+        url
+    }
+}
+
+fn http_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text.trim()).ok();
+    url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
 /// Whether the host is this machine.

@@ -1,6 +1,6 @@
 //! Judging beside another oracle, without a signature.
 
-use reqwest::Url;
+use url::Url;
 
 use super::{Signing, read::Reader};
 
@@ -12,8 +12,7 @@ pub struct ShadowSetting {
 }
 
 impl Reader<'_> {
-    /// The setting of `SHADOW` and `SHADOW_OF`; `trades`: there is an integrator API. In place of its own key, a daemon
-    /// that lets no signature out has `signing` replaced by nobody's.
+    /// The setting of `SHADOW` and `SHADOW_OF`; `None` unless `SHADOW=1`. `trades`: there is an integrator API.
     pub fn shadow(
         &mut self,
         wanted: Option<String>,
@@ -40,13 +39,7 @@ impl Reader<'_> {
                 "a shadow settles nothing: unset INTEGRATOR_HTTP_PORT",
             );
         }
-        let of = of.and_then(|text| match Url::parse(text.trim()) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => Some(url),
-            _ => {
-                self.mistake("SHADOW_OF", "expected a URL of http or https");
-                None
-            }
-        });
+        let of = of.and_then(|text| self.http_url("SHADOW_OF", &text));
         Some(ShadowSetting { of })
     }
 

@@ -53,6 +53,28 @@ fn private_webhooks_are_allowed_only_in_so_many_words_and_never_in_production() 
 }
 
 #[test]
+fn the_oracle_that_settles_is_an_http_url_without_its_last_slash() {
+    let url = |url| {
+        let config = read(&[
+            ("CHAINS_FILE", "chains.json"),
+            ("HUB_FILE", "hub.json"),
+            ("INTEGRATOR_HTTP_PORT", "1"),
+            ("MARKET_FILE", "market.json"),
+            ("SOLVER_PRIVATE_KEY", KEY),
+            ("SOLVER_ORACLE_URL", url),
+        ]);
+        config.map(|config| config.integrator.unwrap().oracle.unwrap().url.to_string())
+    };
+    let expected = "https://oracle.example/v1";
+    assert_eq!(url(" https://oracle.example/v1/ ").unwrap(), expected);
+    for wrong in ["oracle.example", "file:///etc/passwd"] {
+        let mistakes = url(wrong).unwrap_err().to_string();
+        let expected = "SOLVER_ORACLE_URL: expected an http(s) URL";
+        assert!(mistakes.contains(expected), "{mistakes}");
+    }
+}
+
+#[test]
 fn http_port_wins_over_port() {
     assert_eq!(read(&[("PORT", "1")]).unwrap().listen.port, 1);
     assert_eq!(
@@ -772,11 +794,11 @@ fn a_shadow_needs_no_key_and_is_an_oracle_only() {
         ),
         (
             &[("SHADOW_OF", "oracle.example")],
-            "SHADOW_OF: expected a URL",
+            "SHADOW_OF: expected an http(s) URL",
         ),
         (
             &[("SHADOW_OF", "file:///etc/passwd")],
-            "SHADOW_OF: expected a URL",
+            "SHADOW_OF: expected an http(s) URL",
         ),
         (
             &[

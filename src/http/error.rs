@@ -41,7 +41,7 @@ impl Described {
 }
 
 /// Why a request was not answered with 200.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum ApiError {
     /// 400, 404, 409 or 410: invalid input, or a refusal by the service.
     #[error("{code}: {message}")]

@@ -3,7 +3,7 @@
 use alloy::{primitives::Bytes, sol};
 use vm::{B256, Block, Chain, ChainId, EvmAddress, Head, ReadError, U256};
 
-use super::{newer, state, view};
+use super::{at_head, state, view};
 
 sol! {
     function payloads(bytes32 id) returns (bytes);
@@ -40,14 +40,8 @@ pub struct SignedPayload<'a> {
 impl Allocator {
     /// The withdrawal recorded under `id`; `None` while there is none, or it is not final.
     pub async fn payload(&self, id: B256) -> Result<Option<Payload>, ReadError> {
-        let head = self.chain.reader.head().await?;
-        if let Some(payload) = self.recorded(id, &head).await? {
-            return Ok(Some(payload));
-        }
-        match newer(&self.chain, &head).await? {
-            Some(fresh) => self.recorded(id, &fresh).await,
-            None => Ok(None),
-        }
+        let read = |head: Head| async move { self.recorded(id, &head).await };
+        at_head(&self.chain, read, Option::is_some).await
     }
 
     /// The signature number `index` of a withdrawal, as the signature service gave it; `None` while there is none.

@@ -5,12 +5,15 @@
 use alloy::{sol, sol_types::SolCall};
 use vm::{Amount, B256, Block, Chain, EvmAddress, Head, ReadError, U256};
 
-use super::{Allocator, Hub, balanceOfCall, newer, state, unavailable, view};
+use super::{Allocator, Hub, at_head, state, view};
 
 sol! {
     function triggers(bytes32 triggerHash) returns (bytes32);
     function hashesToSign(bytes32 requestHash, uint256 index) returns (bytes32);
 }
+
+/// The answers to several calls, and the final block of all of them; none of both while there is no such block.
+type Answers = (Vec<B256>, Option<Block>);
 
 impl Allocator {
     pub fn contract(&self) -> EvmAddress {
@@ -60,21 +63,7 @@ impl Hub {
         token: U256,
         amount: Amount,
     ) -> Result<Option<Block>, ReadError> {
-        let chain = self.settlement()?;
-        let call = balanceOfCall { owner, id: token };
-        let head = chain.reader.head().await?;
-        let exactly = |(then, now): (U256, U256)| then == amount && now == amount;
-        let found = self.balances(chain, &head, &call).await?;
-        if let Some((_, block)) = found.filter(|(both, _)| exactly(*both)) {
-            return Ok(Some(block));
-        }
-        let Some(fresh) = newer(chain, &head).await? else {
-            return Ok(None);
-        };
-        let found = self.balances(chain, &fresh, &call).await?;
-        Ok(found
-            .filter(|(both, _)| exactly(*both))
-            .map(|(_, block)| block))
+        self.held(owner, token, |balance| balance == amount).await
     }
 
     /// The answers to `calls` at one final block; from a fresh tip where they are not what is `wanted`.
@@ -83,22 +72,11 @@ impl Hub {
         contract: EvmAddress,
         calls: &[C],
         wanted: impl Fn(&[B256]) -> bool,
-    ) -> Result<(Vec<B256>, Option<Block>), ReadError> {
+    ) -> Result<Answers, ReadError> {
         let chain = self.settlement()?;
-        let head = chain.reader.head().await?;
-        let (found, block) = answers(chain, contract, calls, &head).await?;
-        if block.is_some() && wanted(&found) {
-            return Ok((found, block));
-        }
-        match newer(chain, &head).await? {
-            Some(fresh) => answers(chain, contract, calls, &fresh).await,
-            None => Ok((found, block)),
-        }
-    }
-
-    fn settlement(&self) -> Result<&Chain, ReadError> {
-        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
-        self.chain.as_ref().map_err(unread)
+        let read = |head: Head| async move { answers(chain, contract, calls, &head).await };
+        let answered = |(found, block): &Answers| block.is_some() && wanted(found);
+        at_head(chain, read, answered).await
     }
 }
 
@@ -107,7 +85,7 @@ async fn answers<C: SolCall<Return = B256>>(
     contract: EvmAddress,
     calls: &[C],
     head: &Head,
-) -> Result<(Vec<B256>, Option<Block>), ReadError> {
+) -> Result<Answers, ReadError> {
     let state = state(chain)?;
     let Some(block) = state.settled(head).await? else {
         return Ok((Vec::new(), None));

@@ -1,6 +1,6 @@
 //! Turns what is seen of transactions into changes of facts. Pure; applying a change twice is harmless.
 
-use vm::{B256, Block, TxRef, protocol::id, spelled_alike};
+use vm::{B256, TxRef, protocol::id, spelled_alike};
 
 use crate::request::{
     Request,
@@ -30,15 +30,6 @@ pub fn onchain_id(network: &str, transaction: &str, index: u32) -> B256 {
 /// The order that a deposit names; `None` where it names none.
 pub fn order(deposit: &vm::Deposit) -> Option<B256> {
     deposit.id.parse().ok().filter(|id: &B256| !id.is_zero())
-}
-
-/// A block as facts name it.
-pub fn place(block: &Block) -> Inclusion {
-    Inclusion {
-        number: block.number,
-        hash: block.hash,
-        time: block.time,
-    }
 }
 
 /// A deposit of `transaction` in the block at `place`, as facts record it.
@@ -169,7 +160,7 @@ pub fn seen(facts: &mut Facts, deposit: &Deposit) {
 }
 
 /// Records a deposit that one provider alone shows in a block: this adds a deposit, and changes no known one that is
-/// still on the chain.
+/// still on the chain. One that a quorum did not find is judged again: the quorum may have been wrong.
 pub fn shown(facts: &mut Facts, deposit: &Deposit) {
     let stands =
         |one: &Deposit| one.onchain_id == deposit.onchain_id && one.standing != Standing::Reorged;
@@ -509,9 +500,12 @@ mod tests {
         let before = facts.clone();
         shown(&mut facts, &forged);
         assert_eq!(facts, before);
-        // What left the chain may be in another block.
+        // What left the chain may be in its block after all, or in another one.
         lost(&mut facts, id, hash);
         lost(&mut facts, id, hash);
+        shown(&mut facts, &in_block(5));
+        assert_eq!(facts.deposits, [in_block(5)]);
+        gone(&mut facts, id, hash);
         shown(&mut facts, &in_block(6));
         assert_eq!(facts.deposits, [in_block(6)]);
     }

@@ -1,6 +1,7 @@
 //! One price from the answers of several feeds: how far they may be apart, and the worst of them. Pure.
 
 use alloy::primitives::U256;
+use vm::protocol::BASIS_POINTS;
 
 use super::{
     Price, Rules,
@@ -8,8 +9,6 @@ use super::{
 };
 use crate::market::{Class, PriceFeed};
 
-/// The whole in basis points.
-const WHOLE: u64 = 10_000;
 /// The whole in millionths.
 const MILLION: u64 = 1_000_000;
 const HOUR: u64 = 3_600;
@@ -125,7 +124,7 @@ fn extremes<'a>(
     let (low, high) = observed.fold((first.usd, first.usd), |(low, high), observed| {
         (low.min(observed.usd), high.max(observed.usd))
     });
-    let apart = (high - low).saturating_mul(U256::from(WHOLE));
+    let apart = (high - low).saturating_mul(U256::from(BASIS_POINTS));
     if apart > low.saturating_mul(U256::from(spread)) {
         return Err(Doubt::Disagreement);
     }

@@ -12,6 +12,7 @@ pub mod settlement;
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
+use vm::protocol::BASIS_POINTS;
 
 use crate::market::Currency;
 
@@ -71,7 +72,7 @@ impl Price {
             return true;
         }
         let (low, high) = (self.low.min(other.low), self.high.max(other.high));
-        let apart = (high - low).saturating_mul(U256::from(10_000));
+        let apart = (high - low).saturating_mul(U256::from(BASIS_POINTS));
         apart <= low.saturating_mul(U256::from(bps))
     }
 }

@@ -2,6 +2,7 @@
 //! dollar (guide: protocol 11.9). Pure.
 
 use alloy::primitives::{I256, U256};
+use vm::protocol::BASIS_POINTS;
 
 use super::{
     amounts::Amounts,
@@ -21,7 +22,7 @@ use crate::{
     request::{Operation, TradeType},
 };
 
-/// Hundredths of a percent that a swap may lose before it needs `overridePriceImpact`.
+/// Basis points that a swap may lose before it needs `overridePriceImpact`.
 const MOST_IMPACT: u64 = 1_500;
 /// The solver's own legs.
 const SOLVER: &str = "relay";
@@ -198,7 +199,8 @@ impl<'a, 'm> Breakdown<'a, 'm> {
         }
         let swaps = self.amounts.swap_in.is_some() || self.amounts.swap_out.is_some();
         let lost = impacts.swap.is_negative() && swaps;
-        let most = impacts.input.saturating_mul(U256::from(MOST_IMPACT)) / U256::from(10_000);
+        let most = impacts.input.saturating_mul(U256::from(MOST_IMPACT));
+        let most = most / U256::from(BASIS_POINTS);
         if lost && impacts.swap.unsigned_abs() > most && !intent.override_price_impact {
             let what = "amount: the swap loses more than 15 % against the market";
             return Err(Refused::new(Code::SwapImpactTooHigh, what));

@@ -4,6 +4,7 @@
 //! between, so that `paid = gas + flat + relay + app + worth of what is given`.
 
 use alloy::primitives::U256;
+use vm::protocol::BASIS_POINTS;
 
 use super::{
     intent::AppFee,
@@ -14,9 +15,8 @@ use crate::{
     request::Operation,
 };
 
-const BASIS: u64 = 10_000;
 /// Millionths of a basis point in one.
-const PART: u64 = AppFee::WHOLE / BASIS;
+const PART: u64 = AppFee::WHOLE / BASIS_POINTS;
 
 /// The part of the solver's fee that every request pays: two cents, usd e18.
 pub fn flat() -> U256 {
@@ -132,7 +132,8 @@ impl<'a> Terms<'a> {
     pub fn forward(&self, paid: U256) -> Result<Sum, Fault> {
         let (gas, flat) = self.fixed().ok_or(Fault::TooMuch)?;
         let bps = U256::from(self.bps);
-        let relay = mul_div(paid, bps, U256::from(BASIS), Round::Down).ok_or(Fault::TooMuch)?;
+        let whole = U256::from(BASIS_POINTS);
+        let relay = mul_div(paid, bps, whole, Round::Down).ok_or(Fault::TooMuch)?;
         let app = self.app(paid).ok_or(Fault::TooMuch)?;
         let net = [gas, flat, relay, app]
             .into_iter()
@@ -246,16 +247,16 @@ pub fn automatic(usd: U256) -> u16 {
 
 /// What at least stays of `amount`; never nothing, which anybody could deliver.
 pub fn minimum(amount: U256, slippage: u16) -> U256 {
-    let kept = BASIS.saturating_sub(u64::from(slippage));
-    let (kept, basis) = (U256::from(kept), U256::from(BASIS));
-    let least = mul_div(amount, kept, basis, Round::Down).unwrap_or_default();
+    let kept = BASIS_POINTS.saturating_sub(u64::from(slippage));
+    let (kept, whole) = (U256::from(kept), U256::from(BASIS_POINTS));
+    let least = mul_div(amount, kept, whole, Round::Down).unwrap_or_default();
     least.max(U256::from(1)).min(amount)
 }
 
 /// What `amount` may grow to.
 pub fn maximum(amount: U256, slippage: u16) -> Option<U256> {
-    let grown = U256::from(BASIS + u64::from(slippage));
-    mul_div(amount, grown, U256::from(BASIS), Round::Up)
+    let grown = U256::from(BASIS_POINTS + u64::from(slippage));
+    mul_div(amount, grown, U256::from(BASIS_POINTS), Round::Up)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What an order is worth when its deposit comes after the time that its quote held for. Pure.
 
 use alloy::primitives::U256;
-use vm::protocol::order::OutputPayment;
+use vm::protocol::BASIS_POINTS;
 
 use super::{
     fees::{Fault, Terms},
@@ -28,7 +28,7 @@ pub fn offer(request: &Request, terms: &Terms<'_>) -> Option<Offer> {
         .payments
         .iter()
         .try_fold(U256::ZERO, |sum, payment| {
-            sum.checked_add(promised(payment)?)
+            sum.checked_add(payment.promised().ok()?)
         })?;
     let sum = match terms.forward(paid) {
         Ok(sum) => sum,
@@ -65,12 +65,7 @@ fn forgiven(request: &Request, terms: &Terms<'_>, gas: U256) -> Option<U256> {
 /// The part of an output that late gas may take.
 pub fn tolerated(output: U256, late_slippage: Option<u16>) -> U256 {
     let bps = U256::from(late_slippage.unwrap_or_default());
-    mul_div(output, bps, U256::from(10_000), Round::Down).unwrap_or_default()
-}
-
-fn promised(payment: &OutputPayment) -> Option<U256> {
-    let expected = number(&payment.expected_amount)?;
-    Some(expected.max(number(&payment.minimum_amount)?))
+    mul_div(output, bps, U256::from(BASIS_POINTS), Round::Down).unwrap_or_default()
 }
 
 fn number(text: &str) -> Option<U256> {

@@ -2,6 +2,7 @@
 
 use alloy::primitives::{B256, U256};
 use serde::{Deserialize, Serialize};
+use vm::Block;
 
 use super::reason::{FailReason, RefundFailReason};
 
@@ -40,6 +41,16 @@ pub struct Inclusion {
     pub hash: B256,
     /// Unix seconds.
     pub time: u64,
+}
+
+impl From<&Block> for Inclusion {
+    fn from(block: &Block) -> Self {
+        Self {
+            number: block.number,
+            hash: block.hash,
+            time: block.time,
+        }
+    }
 }
 
 /// A deposit that named the order.

@@ -113,11 +113,7 @@ impl From<vm::trade::TxDetails> for TxDetails {
             data: seen.data,
             value: seen.value,
             fee: seen.fee,
-            place: Inclusion {
-                number: seen.block.number,
-                hash: seen.block.hash,
-                time: seen.block.time,
-            },
+            place: (&seen.block).into(),
             success: seen.success,
             changes: seen.changes.into_iter().map(change).collect(),
             prices: Vec::new(),

@@ -1,16 +1,16 @@
 //! The oracle without a daemon: it judges a claim over the chains, or over the evidence of a signed statement in their
 //! place, and lets no signature out.
 
-use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{collections::HashMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use hyper::{HeaderMap, Method, StatusCode, Version, header};
 use serde_json::Value;
 use vm::{
     B256, EvmAddress,
-    evidence::{self, Read, Recorder, Replay},
+    evidence::{self, Read, Recorder, Replay, Rule},
 };
 
-use super::{Rules, claiming, clock::unix_seconds, oracle};
+use super::{claiming, clock::unix_seconds, oracle, rules::Rules};
 use crate::{
     api,
     attest::{
@@ -67,6 +67,8 @@ pub struct Statement {
     pub key: String,
     /// The EIP-712 digest of its message.
     pub digest: B256,
+    /// The rules by which blocks counted as final, by chain.
+    pub rules: Vec<Rule>,
 }
 
 /// Why a claim could not be judged at all.
@@ -86,7 +88,7 @@ impl Judging {
         Self::of(config, rules, None, unix_seconds())
     }
 
-    /// Judges over `reads` in place of the chains, as at the unix second `at`.
+    /// Judges over `reads` in place of the chains, as at the unix second `at`. Chains need no providers for it.
     pub fn over(
         config: &Config,
         rules: &Rules,
@@ -112,8 +114,10 @@ impl Judging {
         };
         let journal = Journal::new(store.clone(), Arc::new(key)).judged_by(judge);
         let settings = rules.settings.clone();
+        let unasked = reads.is_some().then(|| rules.chains.unasked());
+        let unasked = unasked.transpose().map_err(|error| setup(&error))?;
         let judged = oracle(
-            &rules.chains,
+            unasked.as_ref().unwrap_or(&rules.chains),
             settings,
             Arc::new(journal),
             store.clone(),
@@ -125,7 +129,7 @@ impl Judging {
                 ..claiming(config, judged)
             },
             listed: Vec::new(),
-            kept: api::oracle::kept::KeptAnswers::default(),
+            repeated: api::oracle::Repeated::default(),
             shadow: None,
             force: config.claims.force.clone(),
         });
@@ -188,17 +192,26 @@ impl Judging {
 
     /// The statements that were recorded.
     async fn statements(&self) -> Result<Vec<Statement>, JudgingError> {
-        let all = Range::new(rows::ENTRY, &[], None, usize::MAX);
-        let rows = self.store.scan(all).await?;
-        let found = rows
-            .iter()
-            .filter_map(|(key, row)| match Row::decode(key, row) {
-                Ok(Row::Entry(key, entry)) => Some(Statement {
-                    key,
-                    digest: entry.digest,
-                }),
-                _ => None,
-            });
+        let all = |kind| Range::new(kind, &[], None, usize::MAX);
+        let evidence = self.store.scan(all(rows::EVIDENCE)).await?;
+        let rules = evidence.iter().filter_map(|(key, row)| {
+            let Ok(Row::Evidence(statement, _, evidence)) = Row::decode(key, row) else {
+                return None;
+            };
+            Some((statement, evidence.rules))
+        });
+        let mut rules: HashMap<String, Vec<Rule>> = rules.collect();
+        let entries = self.store.scan(all(rows::ENTRY)).await?;
+        let found = entries.iter().filter_map(|(key, row)| {
+            let Ok(Row::Entry(key, entry)) = Row::decode(key, row) else {
+                return None;
+            };
+            Some(Statement {
+                rules: rules.remove(&key).unwrap_or_default(),
+                key,
+                digest: entry.digest,
+            })
+        });
         Ok(found.collect())
     }
 }

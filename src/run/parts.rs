@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
 use vm::{EvmAddress, Family, trade::Scheme};
 
-use super::signer::signer;
+use super::{rules::judge, signer::signer};
 use crate::{
     api::intents::{access, retirement::Retirement},
-    attest::{evidence::Judge, finality, journal::Journal, shadow::Shadow},
+    attest::{finality, journal::Journal, shadow::Shadow},
     chains::Chains,
     config::{ApiKey, Config, Integrator, Mistakes, Names, SolverOracle},
     http::Keys,
@@ -29,51 +28,6 @@ pub struct Parts {
     pub settings: Settings,
     /// `None`: an oracle only.
     pub trading: Option<Trading>,
-}
-
-/// What claims are judged by.
-pub struct Rules {
-    pub chains: Chains,
-    pub settings: Settings,
-    /// This version, and the digest of the rules.
-    pub judge: Judge,
-}
-
-impl Rules {
-    /// Reads the chains, the hub and the market's routers, and no key.
-    pub fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
-        let chains = Chains::gather(config, &mut mistakes).map(|mut chains| {
-            if let Some(wanted) = &config.integrator
-                && let Some(market) = market(wanted, &chains, &mut mistakes)
-            {
-                accept_routers(&mut chains, &market);
-            }
-            let settings = hub(&chains, &mut mistakes);
-            finalities(&chains, settings.as_ref(), &mut mistakes);
-            (chains, settings)
-        });
-        let whole = chains.and_then(|(chains, settings)| Some((chains, settings?)));
-        mistakes.or(whole.map(|(chains, settings)| Self {
-            judge: judge(config, &chains),
-            chains,
-            settings,
-        }))
-    }
-}
-
-/// Who judges, for the evidence: this version, and the digest of what `chains` and `config` say about claims.
-pub fn judge(config: &Config, chains: &Chains) -> Judge {
-    let rules = json!({
-        "chains": chains.rules(),
-        "hub": chains.hub_entry(),
-        "claims": format!("{:?}", config.claims),
-        "realMoney": config.moves_real_money(),
-    });
-    Judge {
-        version: env!("CARGO_PKG_VERSION").into(),
-        configuration: vm::evidence::digest(&rules),
-        replays: false,
-    }
 }
 
 /// The other oracle of a daemon that lets no signature out.
@@ -159,7 +113,7 @@ impl Parts {
 }
 
 /// The routers that the solver fills through count.
-fn accept_routers(chains: &mut Chains, market: &Market) {
+pub(super) fn accept_routers(chains: &mut Chains, market: &Market) {
     for network in market.networks() {
         for router in network.fill_routers() {
             chains.accept_router(&network.name, router);
@@ -168,7 +122,7 @@ fn accept_routers(chains: &mut Chains, market: &Market) {
 }
 
 /// The settlement contracts as the hub file names them.
-fn hub(chains: &Chains, mistakes: &mut Mistakes) -> Option<Settings> {
+pub(super) fn hub(chains: &Chains, mistakes: &mut Mistakes) -> Option<Settings> {
     // The mistake of an unreadable file is there already.
     if chains.hub_entry().is_empty() && !mistakes.0.is_empty() {
         return None;
@@ -179,7 +133,7 @@ fn hub(chains: &Chains, mistakes: &mut Mistakes) -> Option<Settings> {
 }
 
 /// The fast mode of each chain that can be read, and whether the hub can limit it.
-fn finalities(chains: &Chains, settings: Option<&Settings>, mistakes: &mut Mistakes) {
+pub(super) fn finalities(chains: &Chains, settings: Option<&Settings>, mistakes: &mut Mistakes) {
     let unlimited = settings.is_some_and(|settings| settings.rate_limiter.is_none());
     for opened in chains.list().iter().flat_map(|loaded| &loaded.chain) {
         let spec = &opened.chain.spec;
@@ -291,7 +245,11 @@ fn unfit_for_promises(loaded: bool, family: Option<&Family>) -> Option<&'static 
 }
 
 /// The market of the market file.
-fn market(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Market> {
+pub(super) fn market(
+    wanted: &Integrator,
+    chains: &Chains,
+    mistakes: &mut Mistakes,
+) -> Option<Market> {
     let path = &wanted.market_file;
     let text = std::fs::read_to_string(path)
         .map_err(|error| mistakes.add("MARKET_FILE", format!("{}: {error}", path.display())))

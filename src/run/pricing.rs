@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// Prices by the market file; real money needs independent sources.
+/// Prices by the market file; in production they need independent sources.
 pub fn prices(
     trading: &Trading,
     head_calls: impl Fn(&str) -> Option<HeadCalls>,

@@ -10,7 +10,7 @@ use vm::{
     Address, Chain, CodecError, Family, Head, ReadError, SpecError, Transaction,
     trade::{
         Account, ApprovalSteps, Landing, Providers, ProvidersContext, Signer, StepBuilder,
-        TradingProvider,
+        TradingProvider, own_tx,
     },
 };
 
@@ -219,9 +219,7 @@ impl TradingChain {
     /// A transaction as a quorum of the chain's providers has it now.
     pub async fn agreed(&self, id: &str) -> Result<(Transaction, Head), ReadError> {
         let head = self.loaded.reader.fresh_head().await?;
-        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
-        let tx = self.family().tx(id, None).map_err(doubtful)?;
-        Ok((self.loaded.reader.transaction(&tx, &head).await?, head))
+        Ok((own_tx::at(&self.loaded, id, &head).await?, head))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use alloy::primitives::B256;
 use vm::{
     Address, Amount, CodecError, OrderCall,
-    protocol::text,
+    protocol::{order::OutputPayment, text},
     trade::{Authorization, Fill, FillTerms, Intent, Payout, Work},
 };
 
@@ -103,7 +103,7 @@ impl Solver {
         account: &SolverAccount,
         (deposit, payment): (&B256, &Payment),
     ) -> Result<(), Refusal> {
-        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
+        let families = self.families();
         let deposited = Deposited {
             request: &view.request,
             deposit: view.deposit(deposit).ok_or(Refusal::NoDeposit)?,
@@ -344,10 +344,5 @@ pub(super) fn payments(
 /// What the order's payments were quoted.
 pub(super) fn quoted(request: &Request) -> Result<Vec<Amount>, CodecError> {
     let payments = request.order.output.payments.iter();
-    payments
-        .map(|payment| {
-            let expected = text::number(&payment.expected_amount)?;
-            Ok(expected.max(text::number(&payment.minimum_amount)?))
-        })
-        .collect()
+    payments.map(OutputPayment::promised).collect()
 }

@@ -225,7 +225,7 @@ impl Solver {
             Ok(false) => None,
             Err(error) => Some(error),
         };
-        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
+        let families = self.families();
         let case = view.case(self.patience, &families);
         let plan = judge::plan(&case);
         let decides = |step: &Step| matches!(step, Step::Fund { .. } | Step::Fail { .. });

@@ -1,7 +1,5 @@
 //! What the solver would do now with the deposit that decides an order.
 
-use std::sync::PoisonError;
-
 use alloy::primitives::B256;
 
 use super::{
@@ -113,8 +111,7 @@ impl Solver {
     /// Takes an order that is not paid after all out of the limits and the stakes.
     pub(super) fn give_up(&self, request: &B256) {
         self.exposure.leave(request);
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.ended(&(*request, None));
+        self.breaker().ended(&(*request, None));
     }
 
     async fn try_fund(&self, view: &View, deposit: B256) -> Result<Paid, SolverError> {
@@ -147,7 +144,7 @@ impl Solver {
     }
 
     fn judged(&self, view: &View, deposit: &B256, offer: &Offer) -> Funding {
-        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
+        let families = self.families();
         judge::fund(&view.case(self.patience, &families), deposit, offer)
     }
 

@@ -1,13 +1,12 @@
 //! Parking deposits for the operator: they are listed with their reasons, and recorded with their request.
 
-use vm::spelled_alike;
-
 use super::{Solver, SolverError, View, claim, judge::Parking};
 use crate::{
     request::{
         fact::{Deposit, Ending, Facts, Purpose},
         mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
+        status,
     },
     store::{
         Batch,
@@ -81,8 +80,7 @@ pub(super) fn record(view: &View, claim: &Claim, facts: &mut Facts, one: &Parkin
 /// Whether the deposit is the user's own and is parked for another reason than that it is dust: the user is notified of
 /// it.
 fn is_users(view: &View, one: &Parking) -> bool {
-    let is =
-        |deposit: &Deposit| deposit.own && spelled_alike(&deposit.depositor, &view.request.user);
+    let is = |deposit: &Deposit| status::is_users(&view.request, deposit);
     one.why != RefundFailReason::AmountTooLowToRefund && view.deposit(&one.deposit).is_some_and(is)
 }
 

@@ -148,7 +148,7 @@ impl Solver {
     /// refund and above what a refund costs now. Without a known cost, what is above the least. Nothing, where no
     /// refund is possible.
     pub(super) async fn spare(&self, view: &View, deposit: &Deposit) -> Amount {
-        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
+        let families = self.families();
         let Ok(way) = claimable::refund(&view.request, deposit, &families) else {
             return Amount::ZERO;
         };
@@ -179,7 +179,7 @@ impl Solver {
         deposit: &Deposit,
         payout: &Payout,
     ) -> Result<(), Refusal> {
-        let families = |network: &str| Some(self.accounts.get(network)?.chain.family());
+        let families = self.families();
         let (option, _) = option(&view.request, deposit).ok_or(Refusal::InvalidRefund(0))?;
         let deposited = Deposited {
             request: &view.request,

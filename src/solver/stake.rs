@@ -1,7 +1,7 @@
 //! What a request's payments have at stake ([`Stake`]). The solver notes it before a payment is sent, and again at each
 //! look, by the request's claim.
 
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
 use alloy::primitives::B256;
 use vm::{
@@ -12,6 +12,7 @@ use vm::{
 use super::{
     Solver, SolverError, View,
     account::{Plan, SolverAccount},
+    breaker::Breaker,
     stakes::{Id, Pot, Stake},
     waste::reverted_at,
 };
@@ -36,6 +37,11 @@ pub struct RiskyFill<'a> {
 }
 
 impl Solver {
+    /// What was lost and what is at stake. It is held shortly, never while anything is awaited.
+    pub(super) fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes what the request's payments have at stake.
     pub(super) async fn see(&self, view: &View) {
         let given = view.facts.deposits.iter().map(|one| Some(one.onchain_id));
@@ -45,7 +51,7 @@ impl Solver {
                 Some(leg) => self.seen(view, &id, leg).await,
                 None => Ok(None),
             };
-            let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut breaker = self.breaker();
             match seen {
                 Ok(Some(stake)) => breaker.see(id, stake, view.now / 1_000),
                 Ok(None) => breaker.ended(&id),
@@ -59,10 +65,7 @@ impl Solver {
         let Some((spent, failed)) = at_stake(view, leg) else {
             return Ok(None);
         };
-        let known = {
-            let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-            breaker.known(id).cloned()
-        };
+        let known = self.breaker().known(id).cloned();
         if spent.is_none() && known.is_some() {
             return Ok(known);
         }
@@ -184,8 +187,7 @@ impl Solver {
 
     fn begin_stake(&self, view: &View, deposit: Option<B256>, stake: Stake) -> bool {
         let id = (view.request.id, deposit);
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.begin(id, stake, view.now / 1_000)
+        self.breaker().begin(id, stake, view.now / 1_000)
     }
 
     /// `cost`, in the native currency, as thousandths of a dollar; at least one where it is not zero.
@@ -226,18 +228,15 @@ impl Solver {
             cost: self.milli(account, most, millis).await?,
             failed: None,
         };
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut breaker = self.breaker();
         Ok(!breaker.has_room(&stake, now) || code && breaker.holds((network, key), now))
     }
 
     /// Whether the order's fill runs code of others, and such fills have cost too much on its chain.
     pub(super) async fn is_held(&self, view: &View) -> bool {
         let (request, now) = (&view.request, view.now / 1_000);
-        let held = {
-            let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-            let key = request.api_key.as_deref();
-            breaker.holds((&request.destination.network, key), now)
-        };
+        let (network, key) = (&request.destination.network, request.api_key.as_deref());
+        let held = self.breaker().holds((network, key), now);
         held && self.runs_code(request).await
     }
 

@@ -369,11 +369,7 @@ fn reflect(
                 State::Replaced
             }
             AttemptStatus::Included { block, success, .. } => {
-                let place = Inclusion {
-                    number: block.number,
-                    hash: block.hash,
-                    time: block.time,
-                };
+                let place = Inclusion::from(block);
                 match (success, stage) {
                     (false, _) => State::Reverted {
                         place,

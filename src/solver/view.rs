@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use alloy::primitives::B256;
 use tokio::time::Instant;
+use vm::Family;
 
 use super::{
     Solver, SolverError, claim,
@@ -70,6 +71,11 @@ impl Solver {
         view.worths = self.worths(&view).await;
         view.barred = self.barred(&view);
         Ok(Some(view))
+    }
+
+    /// The family of a network that the solver works on, by the network's name.
+    pub(super) fn families(&self) -> impl Fn(&str) -> Option<&'static Family> + Sync {
+        move |network: &str| Some(self.accounts.get(network)?.chain.family())
     }
 }
 

@@ -2,7 +2,7 @@
 //! charged for gas on the destination, for refunds all of it, and never so much that nothing is given back. The solver
 //! bears the rest, which counts for the breaker.
 
-use std::{collections::HashSet, sync::PoisonError};
+use std::collections::HashSet;
 
 use alloy::primitives::B256;
 use vm::{Amount, spelled_alike};
@@ -118,14 +118,14 @@ impl Solver {
 
     /// Whether the breaker is open for orders like this one.
     pub(super) fn is_too_costly(&self, view: &View, deposit: &Deposit) -> bool {
-        let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.is_open(&view.request, deposit, view.now / 1_000)
+        self.breaker()
+            .is_open(&view.request, deposit, view.now / 1_000)
     }
 
     /// Deposits of others whose depositors the breaker bars now.
     pub(super) fn barred(&self, view: &View) -> HashSet<B256> {
         let (user, now) = (&view.request.user, view.now / 1_000);
-        let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        let breaker = self.breaker();
         let others = view.facts.deposits.iter();
         let others = others.filter(|deposit| !spelled_alike(&deposit.depositor, user));
         let barred = others.filter(|deposit| breaker.bars(deposit, now));
@@ -152,7 +152,7 @@ impl Solver {
         let cost = cost.await.unwrap_or_default();
         let loss = cost.saturating_sub(paid.await.unwrap_or_default());
         let now = view.now / 1_000;
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut breaker = self.breaker();
         if leg.purpose == Purpose::Fill {
             let loss = Loss {
                 cost: loss,

@@ -2,7 +2,7 @@
 //! them beside the daemon.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     process::Stdio,
     sync::{
         Arc,
@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-use alloy::primitives::U256;
+use alloy::primitives::{B256, U256};
+use devnet::account::Account;
 use hyper::StatusCode;
 use intentd::store::{
     Making, Range, Store,
@@ -37,7 +38,10 @@ fn setup(world: &Server) -> Setup {
         .with("FORCE_API_KEYS", "int1;client")
 }
 
-/// What the command line says, with this on its standard input; what it complains of is an error.
+/// Who signs with the daemons' key.
+const SIGNER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+
+/// What the command line says beside a daemon, with this on its standard input; what it complains of is an error.
 pub async fn intentd(
     setup: &Setup,
     daemon: &Daemon,
@@ -45,12 +49,38 @@ pub async fn intentd(
     input: &str,
 ) -> Result<String, String> {
     let directory = TempDir::new().unwrap();
+    let mut variables = setup.environment(directory.path());
+    variables.insert("DATA_DIR".into(), daemon.data_dir().display().to_string());
+    variables.remove("ECDSA_PRIVATE_KEY");
+    said(variables, words, input).await
+}
+
+/// What it says to somebody who has the chains file and the hub file and, but for `more`, no provider, no key and no
+/// caller.
+async fn elsewhere(
+    setup: &Setup,
+    more: &[(&str, &str)],
+    words: &[&str],
+    input: &str,
+) -> Result<String, String> {
+    let directory = TempDir::new().unwrap();
+    let mut variables = setup.environment(directory.path());
+    let files = ["ENVIRONMENT", "CHAINS_FILE", "HUB_FILE"];
+    variables.retain(|name, _| files.contains(&name.as_str()));
+    let more = more.iter();
+    variables.extend(more.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    said(variables, words, input).await
+}
+
+async fn said(
+    variables: BTreeMap<String, String>,
+    words: &[&str],
+    input: &str,
+) -> Result<String, String> {
     let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_intentd"))
         .args(words)
         .env_clear()
-        .envs(setup.environment(directory.path()))
-        .env("DATA_DIR", daemon.data_dir())
-        .env_remove("ECDSA_PRIVATE_KEY")
+        .envs(variables)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -97,12 +127,48 @@ pub async fn statements(directory: &TempDir) -> Vec<String> {
         .collect()
 }
 
+/// The recorded requests, by their files.
+const TRANSCRIPTS: [&str; 7] = [
+    "evm",
+    "bitcoin",
+    "solana",
+    "withdrawals",
+    "withdrawals-bitcoin",
+    "withdrawals-solana",
+    "messages",
+];
+
+/// What is signed for them at least: the file, and the kind of the statement.
+const KINDS: [&str; 18] = [
+    "bitcoin deposit",
+    "bitcoin outcome",
+    "evm deposit",
+    "evm outcome",
+    "evm recover",
+    "solana deposit",
+    "solana outcome",
+    "withdrawals initiation",
+    "withdrawals transfer",
+    "withdrawals withdrawal",
+    "withdrawals-bitcoin withdrawal",
+    "withdrawals-solana withdrawal",
+    "messages authorization",
+    "messages inclusion",
+    "messages mapping",
+    "messages payload",
+    "messages trigger",
+    "messages withdraw-and-fill",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
     let world = world::world().await;
-    let setup = setup(&world);
+    let url = |path: &str| format!("http://{}/{path}", world.address);
+    let setup = setup(&world)
+        .with("AURORA_RPC_URL", url("aurora"))
+        .with("BITCOIN_ESPLORA_COMPATIBLE_API_URL", url("esplora"));
     let mut seen = BTreeSet::new();
-    for transcript in ["evm", "bitcoin", "solana", "withdrawals", "messages"] {
+    for transcript in TRANSCRIPTS {
         let daemon = setup.start().await;
         for case in fixture(&format!("recorded/{transcript}.json"))
             .as_array()
@@ -121,7 +187,8 @@ async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
             let document = intentd(&setup, &daemon, &words, "").await.unwrap();
             let read: Value = serde_json::from_str(&document).unwrap();
             assert!(!read["answer"].is_null(), "{key}: {document}");
-            let proved = intentd(&setup, &daemon, &["verify", "-"], &document).await;
+            let words = ["verify", "--signer", SIGNER, "-"];
+            let proved = elsewhere(&setup, &[], &words, &document).await;
             let proved = proved.unwrap_or_else(|why| panic!("{key}: {why}\n{document}"));
             assert!(
                 proved.starts_with(&format!("verified    {key}\n")),
@@ -138,24 +205,7 @@ async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
         }
         daemon.stop().await;
     }
-    for kind in [
-        "bitcoin deposit",
-        "bitcoin outcome",
-        "evm deposit",
-        "evm outcome",
-        "evm recover",
-        "solana deposit",
-        "solana outcome",
-        "withdrawals initiation",
-        "withdrawals transfer",
-        "withdrawals withdrawal",
-        "messages authorization",
-        "messages inclusion",
-        "messages mapping",
-        "messages payload",
-        "messages trigger",
-        "messages withdraw-and-fill",
-    ] {
+    for kind in KINDS {
         assert!(seen.contains(kind), "{kind}: {seen:?}");
     }
 }
@@ -174,6 +224,21 @@ fn recorded(path: &str) -> Value {
     };
     let found = cases.as_array().unwrap().iter().find(answered);
     found.unwrap()["body"].clone()
+}
+
+/// Has a document, and the answer in it, signed by somebody else.
+fn sign_again(document: &mut Value, by: &Account) {
+    let digest: B256 = document["digest"].as_str().unwrap().parse().unwrap();
+    let signature = by.sign_digest(digest).unwrap().to_string();
+    signed_as(document, format!("{:#x}", by.address()), signature);
+}
+
+fn signed_as(document: &mut Value, signer: String, signature: String) {
+    let shown = &mut document["answer"]["execution"]["signatures"][0];
+    shown["oracleSigner"] = json!(signer);
+    shown["signature"] = json!(signature);
+    document["signer"] = json!(signer);
+    document["signature"] = json!(signature);
 }
 
 /// The only document about a transaction.
@@ -254,6 +319,20 @@ async fn a_document_that_was_changed_is_refused_with_the_reason() {
             "signature",
         ),
         (
+            "re-signed by another key",
+            Box::new(|value| sign_again(value, &Account::named("stranger").unwrap())),
+            "is not named by --signer",
+        ),
+        (
+            "nobody's signature",
+            Box::new(|value| {
+                // No point of the curve has 5 as its x.
+                let none = format!("0x{}05{}011b", "00".repeat(31), "00".repeat(31));
+                signed_as(value, format!("0x{}", "00".repeat(20)), none);
+            }),
+            "signature: the signature cannot be read: no key made it",
+        ),
+        (
             "short signature",
             set("/signature".into(), json!("0x1234")),
             "signature cannot be read",
@@ -274,6 +353,11 @@ async fn a_document_that_was_changed_is_refused_with_the_reason() {
             "configuration",
             set("/configuration".into(), json!(hash("22"))),
             "configuration: ",
+        ),
+        (
+            "version",
+            set("/version".into(), json!("0.1.0")),
+            "configuration: judged by rules of another version",
         ),
         (
             "route",
@@ -315,6 +399,11 @@ async fn a_document_that_was_changed_is_refused_with_the_reason() {
             "vote",
             set(read(found, "votes/0/said"), json!({"answer": hash("66")})),
             "agree about the transaction",
+        ),
+        (
+            "required",
+            set(read(found, "required"), json!(2)),
+            "2 are required by the document",
         ),
         (
             "no votes",
@@ -381,21 +470,207 @@ async fn a_document_that_was_changed_is_refused_with_the_reason() {
         ),
     ];
     let text = sound.to_string();
-    intentd(&setup, &daemon, &["verify", "-"], &text)
-        .await
-        .unwrap();
+    let words = ["verify", "--signer", SIGNER, "-"];
+    intentd(&setup, &daemon, &words, &text).await.unwrap();
     assert!(cases.len() >= 20);
     for (name, change, wanted) in cases {
         let mut changed = sound.clone();
         change(&mut changed);
         assert_ne!(changed, sound, "{name}");
-        let why = intentd(&setup, &daemon, &["verify", "-"], &changed.to_string()).await;
+        let why = intentd(&setup, &daemon, &words, &changed.to_string()).await;
         let why = why.expect_err(name);
         assert!(why.contains(wanted), "{name}: {why}");
     }
     let chains = intentd(&setup, &daemon, &["verify", "--chains", "-"], &text).await;
     assert!(chains.unwrap().starts_with("verified"));
     daemon.stop().await;
+}
+
+/// A document about a deposit, with its chain; the daemon and its chains are gone.
+async fn proof() -> (Setup, String, Value) {
+    let world = world::world().await;
+    let setup = setup(&world);
+    let daemon = setup.start().await;
+    let claim = recorded(DEPOSITS);
+    assert_eq!(daemon.post(DEPOSITS, "apikey1", &claim).await.status, 200);
+    let (chain, transaction) = transactions(&claim).remove(0);
+    let document = document(&setup, &daemon, &chain, &transaction).await;
+    daemon.stop().await;
+    (setup, chain, document)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_is_verified_with_the_files_alone_and_not_by_another_finality() {
+    let (setup, chain, document) = proof().await;
+    let text = document.to_string();
+    let proved = elsewhere(&setup, &[], &["verify", "-"], &text).await;
+    let proved = proved.unwrap();
+    for line in [
+        format!("quorum      {chain}: agreed by 1 of 1 providers"),
+        "rule        ".into(),
+        "action      mint ".into(),
+    ] {
+        assert!(proved.contains(&line), "{line}: {proved}");
+    }
+    let directory = TempDir::new().unwrap();
+    let deeper = listed(setup.clone(), &directory, |chains, _| {
+        let mut listed = chains.as_array_mut().unwrap().iter_mut();
+        let entry = listed.find(|entry| entry["id"] == chain.as_str());
+        entry.unwrap()["additionalData"]["finalizationBlocks"] = json!(1_000_000);
+    });
+    let why = elsewhere(&deeper, &[], &["verify", "-"], &text).await;
+    let why = why.unwrap_err();
+    assert!(why.contains("configuration: judged by rules 0x"), "{why}");
+    let words = ["verify", "--other-rules", "-"];
+    let why = elsewhere(&deeper, &[], &words, &text).await;
+    let why = why.unwrap_err();
+    assert!(!why.contains("configuration: "), "{why}");
+    let refused = "judged again over the evidence, the claim is refused: ";
+    assert!(why.contains(refused), "{why}");
+    // What cannot be compared is no lie.
+    let mut old = document;
+    old["version"] = json!("0.1.0");
+    let told = elsewhere(&setup, &[], &words, &old.to_string()).await;
+    let told = told.unwrap();
+    let remark = "remark      judged by rules of another version";
+    assert!(told.contains(remark), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signer_counts_that_the_reader_names_and_without_a_name_the_reader_is_told() {
+    let (setup, _, document) = proof().await;
+    let stranger = Account::named("stranger").unwrap();
+    let other = format!("{:#x}", stranger.address());
+    let mut again = document.clone();
+    sign_again(&mut again, &stranger);
+    let [own, again] = [document.to_string(), again.to_string()];
+    let verify = async |signers: &[&str], member: Option<&str>, text: &str| {
+        let named = signers.iter().flat_map(|signer| ["--signer", *signer]);
+        let words: Vec<&str> = ["verify", "-"].into_iter().chain(named).collect();
+        let member = member.map(|member| ("ORACLE_SIGNERS", member));
+        let more: Vec<_> = member.into_iter().collect();
+        elsewhere(&setup, &more, &words, text).await
+    };
+    let unchecked = "remark      signer not checked: name it with --signer";
+    for (text, signer) in [(&own, SIGNER), (&again, other.as_str())] {
+        let told = verify(&[], None, text).await.unwrap();
+        assert!(told.contains(unchecked), "{told}");
+        assert!(told.contains(&format!("signed by {signer}")), "{told}");
+    }
+    type Case<'a> = (&'a [&'a str], Option<&'a str>, &'a str);
+    let accepted: [Case<'_>; 4] = [
+        (&[SIGNER], None, "--signer"),
+        (&[&other, SIGNER], None, "--signer"),
+        (&[], Some(SIGNER), "ORACLE_SIGNERS"),
+        (&[SIGNER], Some(&other), "--signer"),
+    ];
+    for (signers, member, by) in accepted {
+        let told = verify(signers, member, &own).await.unwrap();
+        let checked = format!("remark      signer {SIGNER} is named by {by}");
+        assert!(
+            told.contains(&checked) && !told.contains(unchecked),
+            "{told}"
+        );
+    }
+    let refused: [Case<'_>; 3] = [
+        (&[SIGNER], None, "--signer"),
+        (&[], Some(SIGNER), "ORACLE_SIGNERS"),
+        (&[SIGNER], Some(&other), "--signer"),
+    ];
+    for (signers, member, by) in refused {
+        let why = verify(signers, member, &again).await.unwrap_err();
+        let named = format!("signer: {other} is not named by {by}");
+        assert!(why.contains(&named), "{why}");
+    }
+    assert!(verify(&["0x12"], None, &own).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_with_providers_requires_as_many_votes_as_of_his_own() {
+    let (setup, chain, mut document) = proof().await;
+    let url = format!("{}_RPC_URL", chain.to_uppercase());
+    let two = [(&*url, "http://127.0.0.1:1,http://127.0.0.1:2")];
+    let why = elsewhere(&setup, &two, &["verify", "-"], &document.to_string()).await;
+    let why = why.unwrap_err();
+    assert!(
+        why.contains("2 are required by this configuration"),
+        "{why}"
+    );
+    assert!(!why.contains("configuration: "), "{why}");
+    for read in document["reads"].as_array_mut().unwrap() {
+        let votes = read["votes"].as_array_mut().unwrap();
+        let mut vote = votes[0].clone();
+        vote["provider"] = json!("another");
+        votes.push(vote);
+    }
+    let told = elsewhere(&setup, &two, &["verify", "-"], &document.to_string()).await;
+    let told = told.unwrap();
+    let line = format!(
+        "quorum      {chain}: agreed by 2 of 2 providers, 1 had to; this configuration requires 2"
+    );
+    assert!(told.contains(&line), "{told}");
+}
+
+/// Route and body of a recorded claim that is forced.
+fn forced() -> (String, Value) {
+    let cases = fixture("recorded/evm.json");
+    let mut cases = cases.as_array().unwrap().iter();
+    let forced = cases.find(|case| {
+        case["body"]["force"] == true
+            && case["body"]["requestPeerSignatures"].is_null()
+            && case["response"]["status"] == 200
+    });
+    let forced = forced.unwrap();
+    let path = forced["path"].as_str().unwrap();
+    (path.to_owned(), forced["body"].clone())
+}
+
+/// How many claims the daemon has answered from evidence.
+async fn from_evidence(daemon: &Daemon) -> u64 {
+    let metrics = daemon.metrics().await;
+    let mut lines = metrics.lines();
+    let line = lines.find_map(|line| line.strip_prefix("intentd_answers_from_evidence_total "));
+    line.map_or(0, |count| count.parse().unwrap())
+}
+
+/// Asks the same until it is answered from evidence.
+async fn until_from_evidence(daemon: &Daemon, (path, body): (&str, &Value)) {
+    let before = from_evidence(daemon).await;
+    for _ in 0..300 {
+        daemon.post(path, "apikey1", body).await;
+        if from_evidence(daemon).await > before {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{path} is read from chains for ever");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forced_claim_is_verified_without_the_callers_and_the_reader_is_told() {
+    let world = world::world().await;
+    let setup = setup(&world);
+    let daemon = setup.start().await;
+    let (path, body) = forced();
+    let answer = daemon.post(&path, "apikey1", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let directory = daemon.end().await;
+    let key = statements(&directory).await.remove(0);
+    let daemon = setup.start_in(directory).await;
+    let words = ["explain", "--json", &key];
+    let document = intentd(&setup, &daemon, &words, "").await.unwrap();
+    daemon.stop().await;
+    let told = elsewhere(&setup, &[], &["verify", "-"], &document).await;
+    let told = told.unwrap();
+    assert!(
+        told.contains("remark      forced by the caller int1"),
+        "{told}"
+    );
+    // Who names callers says who may.
+    let callers = [("API_KEYS", "apikey1:int1")];
+    let why = elsewhere(&setup, &callers, &["verify", "-"], &document).await;
+    let why = why.unwrap_err();
+    assert!(why.contains("FORCE_NOT_ALLOWED"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -430,7 +705,9 @@ async fn what_would_be_signed_is_told_and_nothing_is_recorded() {
     let words = ["explain", &chain, &transaction];
     let told = intentd(&setup, &daemon, &words, "").await.unwrap();
     assert!(
-        told.starts_with("nothing was signed about it\nstatement   deposit/"),
+        told.starts_with(
+            "no statement stands about this transaction; judged as a deposit:\nstatement   deposit/"
+        ),
         "{told}"
     );
     let signed = signed.await.json();
@@ -583,15 +860,7 @@ async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_awa
     let daemon = setup.start().await;
     let first = daemon.post(DEPOSITS, "apikey1", &claim).await;
     assert_eq!(first.status, 200);
-    let counter = "intentd_answers_from_evidence_total";
-    for _ in 0..300 {
-        daemon.post(DEPOSITS, "apikey1", &claim).await;
-        if daemon.metrics().await.contains(counter) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert!(daemon.metrics().await.contains(counter));
+    until_from_evidence(&daemon, (DEPOSITS, &claim)).await;
     away.store(true, Ordering::SeqCst);
     // Nothing is kept over a restart: it is judged over the evidence, and given again as it is.
     let daemon = daemon.restart().await;
@@ -603,8 +872,246 @@ async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_awa
     let body = claim.to_string().into_bytes();
     let plain = daemon.ask("POST", DEPOSITS, &headers, Some(body)).await;
     assert_eq!(plain.status, 400, "{}", plain.body);
-    // Another caller needs the chain.
-    let other = daemon.post(DEPOSITS, "clientkey", &claim).await;
-    assert_eq!(other.status, 503, "{}", other.body);
+    // So it is for whoever else may ask; a claim that was never signed needs the chain.
+    let client = daemon.post(DEPOSITS, "clientkey", &claim).await;
+    assert_eq!((client.status, &client.body), (first.status, &first.body));
+    let stranger = daemon.attest(DEPOSITS, &claim).await;
+    assert_eq!(stranger.status, 401, "{}", stranger.body);
+    let mut fast = claim.clone();
+    fast["mode"] = json!("fast");
+    let unknown = daemon.post(DEPOSITS, "apikey1", &fast).await;
+    assert_eq!(unknown.status, 503, "{}", unknown.body);
+    daemon.stop().await;
+}
+
+/// Voids every statement in the journal of a daemon that has ended.
+async fn void_all(directory: &TempDir) {
+    let keys = statements(directory).await;
+    let directories = Directories::new(directory.path().join("data"), None);
+    let pair = Pair::open(&directories, Making::Refused).unwrap();
+    let key = intentd::sign::raw::RawKey::parse(crate::support::daemon::KEY).unwrap();
+    let journal = intentd::attest::journal::Journal::new(pair.journal.clone(), Arc::new(key));
+    for key in keys {
+        assert!(journal.void(&key, "gone", 9).await.unwrap(), "{key}");
+    }
+    drop(journal);
+    pair.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_is_found_by_every_transaction_that_was_read_for_it_and_when_it_is_void() {
+    let world = world::world().await;
+    let setup = setup(&world);
+    let daemon = setup.start().await;
+    let recovers = "/attestations/recover/v1";
+    let fills = crate::support::chain::FILLS;
+    let (fill, recover) = (recorded(fills), recorded(recovers));
+    for (path, claim) in [(fills, &fill), (recovers, &recover)] {
+        let answer = daemon.post(path, "apikey1", claim).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    // The deposit and the fill of an order, of which no deposit statement was signed, and a deposit that goes back.
+    let mut cases: Vec<_> = transactions(&fill)
+        .into_iter()
+        .map(|named| (named, "statement   outcome/"))
+        .collect();
+    assert_eq!(cases.len(), 2);
+    cases.push((transactions(&recover).remove(0), "statement   recover/"));
+    let explained = async |daemon: &Daemon, (chain, transaction): &(String, String)| {
+        let words = ["explain", chain, transaction];
+        intentd(&setup, daemon, &words, "").await.unwrap()
+    };
+    for (named, kind) in &cases {
+        let told = explained(&daemon, named).await;
+        assert!(
+            told.starts_with(kind) && !told.contains(", void: "),
+            "{told}"
+        );
+    }
+    let directory = daemon.end().await;
+    void_all(&directory).await;
+    let daemon = setup.start_in(directory).await;
+    for (named, kind) in &cases {
+        let told = explained(&daemon, named).await;
+        assert!(
+            told.starts_with(kind) && told.contains(", void: gone"),
+            "{told}"
+        );
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_statement_stands_about_is_judged_as_a_deposit_and_says_so() {
+    let world = world::world().await;
+    let setup = setup(&world);
+    let daemon = setup.start().await;
+    let named = transactions(&recorded(crate::support::chain::FILLS));
+    let [(origin, deposit), (destination, fill)] = &named[..] else {
+        panic!("{named:?}");
+    };
+    let others = "intentd attest --route <route> --body <claim>";
+    let words = ["explain", destination, fill];
+    let told = intentd(&setup, &daemon, &words, "").await.unwrap();
+    let nothing = "no statement stands about this transaction; judged as a deposit:\nsigned      nothing would be: ";
+    assert!(
+        told.starts_with(nothing) && told.ends_with(others),
+        "{told}"
+    );
+    let key = format!("deposit/{origin}/{deposit}/slow/0x{}", "11".repeat(32));
+    let told = intentd(&setup, &daemon, &["explain", &key], "")
+        .await
+        .unwrap();
+    let would_be = format!(
+        "no statement stands under this key; judged as a deposit:\nstatement   deposit/{origin}/{deposit}/"
+    );
+    assert!(
+        told.starts_with(&would_be) && told.ends_with(others),
+        "{told}"
+    );
+    let key = "outcome/0x1/0x2";
+    let unknown = intentd(&setup, &daemon, &["explain", key], "").await;
+    let why = unknown.unwrap_err();
+    assert!(
+        why.contains("nothing was signed under outcome/0x1/0x2"),
+        "{why}"
+    );
+    daemon.stop().await;
+}
+
+/// The recorded world with other lists of chains and of the hub, in `directory`.
+fn listed(setup: Setup, directory: &TempDir, change: impl Fn(&mut Value, &mut Value)) -> Setup {
+    let mut chains = fixture("recorded/chains.json");
+    let mut hub = fixture("recorded/hub.json");
+    change(&mut chains, &mut hub);
+    let file = |name: &str, value: &Value| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, value.to_string()).unwrap();
+        path.display().to_string()
+    };
+    setup
+        .with("CHAINS_FILE", file("chains.json", &chains))
+        .with("HUB_FILE", file("hub.json", &hub))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fast_deposit_is_explained_with_the_rule_of_its_tier() {
+    let (world, directory) = (world::world().await, TempDir::new().unwrap());
+    let native = "0x0000000000000000000000000000000000000000";
+    let setup = listed(setup(&world), &directory, |chains, hub| {
+        let tier = json!({"maxAmount": "1000000000000000000", "finalizationBlocks": 2});
+        let settings = &mut chains[0]["additionalData"];
+        settings["finalizationBlocks"] = json!(1_000);
+        settings["fastMode"] = json!({"finalityTiers": {native: [tier]}});
+        // Nothing answers there, which stops no attestation.
+        hub["rateLimiter"] = json!({"address": format!("0x{}", "11".repeat(20))});
+    });
+    let daemon = setup.start().await;
+    let mut claim = recorded(DEPOSITS);
+    let (chain, transaction) = transactions(&claim).remove(0);
+    assert_eq!(chain, "ethereum");
+    let slow = daemon.post(DEPOSITS, "apikey1", &claim).await;
+    assert_eq!(slow.code(), "TRANSACTION_NOT_FINALIZED", "{}", slow.body);
+    claim["mode"] = json!("fast");
+    let fast = daemon.post(DEPOSITS, "apikey1", &claim).await;
+    assert_eq!(fast.status, 200, "{}", fast.body);
+    let words = ["explain", &chain, &transaction];
+    let told = intentd(&setup, &daemon, &words, "").await.unwrap();
+    assert!(
+        told.contains(" of 2 blocks deep, ") && told.contains(" of 30 s old, fast mode: final"),
+        "{told}"
+    );
+    assert!(!told.contains("not final"), "{told}");
+    let read = document(&setup, &daemon, &chain, &transaction).await;
+    let finality = json!({"blocks": 2, "seconds": 30, "tag": null});
+    let rule = json!({"chain": "ethereum", "finality": finality, "fast": true});
+    assert_eq!(read["rules"], json!([rule]));
+    let proved = intentd(&setup, &daemon, &["verify", "-"], &read.to_string()).await;
+    assert!(proved.unwrap().contains("fast mode: final"));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rule_of_then_is_told_after_the_setting_was_changed() {
+    let (world, directory) = (world::world().await, TempDir::new().unwrap());
+    let setup = setup(&world);
+    let daemon = setup.start().await;
+    let claim = recorded(DEPOSITS);
+    assert_eq!(daemon.post(DEPOSITS, "apikey1", &claim).await.status, 200);
+    let (chain, transaction) = transactions(&claim).remove(0);
+    let later = listed(setup.clone(), &directory, |chains, _| {
+        chains[0]["additionalData"]["finalizationBlocks"] = json!(5);
+    });
+    let words = ["explain", &chain, &transaction];
+    let told = intentd(&later, &daemon, &words, "").await.unwrap();
+    assert!(
+        told.contains(" of 3 blocks deep, ") && told.contains("(not those of now)"),
+        "{told}"
+    );
+    let sound = document(&later, &daemon, &chain, &transaction).await;
+    assert_eq!(sound["rules"][0]["finality"]["blocks"], 3);
+    let text = sound.to_string();
+    let why = intentd(&later, &daemon, &["verify", "-"], &text).await;
+    let why = why.unwrap_err();
+    let wanted = "rules/0: ethereum: 3 blocks, 30 s, judged again by ethereum: 5 blocks, 30 s";
+    assert!(why.contains(wanted), "{why}");
+    let words = ["verify", "--other-rules", "-"];
+    let accepted = intentd(&later, &daemon, &words, &text).await.unwrap();
+    assert!(accepted.contains(" of 3 blocks deep, "), "{accepted}");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_was_changed_in_a_document_is_named() {
+    let world = world::world().await;
+    let setup = setup(&world);
+    let daemon = setup.start().await;
+    let claim = recorded(DEPOSITS);
+    assert_eq!(daemon.post(DEPOSITS, "apikey1", &claim).await.status, 200);
+    let (chain, transaction) = transactions(&claim).remove(0);
+    let sound = document(&setup, &daemon, &chain, &transaction).await;
+    let verified = async |document: &Value| {
+        let text = document.to_string();
+        intentd(&setup, &daemon, &["verify", "-"], &text).await
+    };
+    verified(&sound).await.unwrap();
+    let second = json!({"chain": "base", "finality": sound["rules"][0]["finality"], "fast": false});
+    type Change<'a> = (&'a dyn Fn(&mut Value), &'a str);
+    let cases: [Change<'_>; 5] = [
+        (
+            &|rules: &mut Value| rules[0]["finality"]["blocks"] = json!(1),
+            "rules/0: ",
+        ),
+        (
+            &|rules: &mut Value| rules[0]["finality"]["seconds"] = json!(0),
+            "rules/0: ",
+        ),
+        (
+            &|rules: &mut Value| rules[0]["fast"] = json!(true),
+            "rules/0: ",
+        ),
+        (
+            &|rules: &mut Value| rules[0]["chain"] = json!("base"),
+            "rules/0: base: ",
+        ),
+        (
+            &|rules: &mut Value| rules.as_array_mut().unwrap().push(second.clone()),
+            "rules/1: base: ",
+        ),
+    ];
+    for (change, wanted) in cases {
+        let mut changed = sound.clone();
+        change(&mut changed["rules"]);
+        let why = verified(&changed).await.expect_err(wanted);
+        assert!(why.contains(wanted), "{wanted}: {why}");
+    }
+    // What an earlier version signed has no rules to compare.
+    let mut older = sound.clone();
+    older.as_object_mut().unwrap().remove("rules");
+    let told = verified(&older).await.unwrap();
+    assert!(
+        told.contains("rule        not kept; by that of now "),
+        "{told}"
+    );
     daemon.stop().await;
 }

@@ -13,7 +13,7 @@ use std::{
 use devnet::{claim, world::Devnet};
 use futures::future::join;
 use intentd::{config::Config, run};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use vm::protocol::{
     message::{Domain, Execution, TypedMessage},
@@ -105,6 +105,14 @@ impl Fake {
 
     fn signer(&self) -> String {
         format!("{:#x}", self.vault.address())
+    }
+
+    /// How the error begins of a start that this service stops.
+    fn stops(&self) -> String {
+        let [(_, module), (key, _), ..] = &self.variables[..] else {
+            panic!("no key");
+        };
+        format!("{key}: signer unavailable: {module}: ")
     }
 }
 
@@ -236,6 +244,27 @@ async fn what_passes_is_asked_again_within_the_request() {
     }
 }
 
+/// Google says of each answer which bytes it sent, and of a signature that it received the digest as it was sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_its_checksum_or_of_an_unverified_digest_is_asked_for_again() {
+    let world = world::world().await;
+    let deposits = deposits();
+    let fake = Fake::gcp(KEY).await;
+    // The public key is asked for again, too: else the next signature has the mood that is left.
+    fake.vault.next(Mood::Unchecked, 2);
+    let daemon = fake.signing(daemon().recorded(&world)).start().await;
+    for (mood, body) in [Mood::Unverified, Mood::Unchecked]
+        .into_iter()
+        .zip(&deposits)
+    {
+        let before = fake.vault.signed();
+        fake.vault.next(mood, 2);
+        assert_signed(&fake, &asked(&daemon, body).await);
+        assert_eq!(fake.vault.signed(), before + 3, "{mood:?}");
+    }
+    daemon.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_or_a_wrong_signature_is_an_error_at_once_and_nothing_else() {
     let world = world::world().await;
@@ -273,7 +302,7 @@ async fn what_does_not_pass_is_given_up_before_the_deadline() {
         let begun = Instant::now();
         assert_unavailable(mood, &asked(&daemon, body).await);
         let seconds = begun.elapsed().as_secs();
-        assert!((14..30).contains(&seconds), "{mood:?} took {seconds} s");
+        assert!((14..60).contains(&seconds), "{mood:?} took {seconds} s");
         assert!(fake.vault.signed() > 2, "{mood:?}");
         fake.vault.usually(Mood::Good);
         assert_signed(&fake, &asked(&daemon, body).await);
@@ -317,15 +346,10 @@ async fn a_key_that_cannot_sign_here_stops_the_start() {
     let world = world::world().await;
     for fake in Fake::both().await {
         let setup = fake.signing(daemon().recorded(&world));
-        let gcp = setup.clone().environment(std::path::Path::new("/"));
-        let variable = match gcp.contains_key("GCP_KMS_KEY_VERSION") {
-            true => "GCP_KMS_KEY_VERSION: signer unavailable: gcp-kms: ",
-            false => "AWS_KMS_SIGNER_KEY_ID: signer unavailable: aws-kms: ",
-        };
         for (mood, what) in [(Mood::Denied, "denied"), (Mood::OtherKind, "it must be")] {
             fake.vault.next(mood, 1);
             let why = refused(&setup).await;
-            assert!(why.contains(variable) && why.contains(what), "{why}");
+            assert!(why.contains(&fake.stops()) && why.contains(what), "{why}");
         }
         // What passes does not stop it.
         fake.vault.next(Mood::Throttled, 2);
@@ -337,6 +361,39 @@ async fn a_key_that_cannot_sign_here_stops_the_start() {
     fake.vault.next(Mood::OtherKey, 1);
     let why = refused(&setup).await;
     assert!(why.contains("not its own"), "{why}");
+}
+
+/// The service keeps throttling, or damages each answer, or says nothing, from before the start on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_pass_stops_the_start_and_is_named() {
+    let world = world::world().await;
+    let world = &world;
+    let stopped = async |fake: Fake, mood: Mood, what: &'static str| {
+        let setup = fake.signing(daemon().recorded(world));
+        fake.vault.usually(mood);
+        let begun = Instant::now();
+        let why = refused(&setup).await;
+        let seconds = begun.elapsed().as_secs();
+        assert!((14..60).contains(&seconds), "{mood:?} took {seconds} s");
+        assert!(why.contains(&(fake.stops() + what)), "{mood:?}: {why}");
+        assert_eq!(fake.vault.signed(), 0, "{mood:?}");
+    };
+    let each = async |mood: Mood, [of_gcp, of_aws]: [&'static str; 2]| {
+        let [gcp, aws] = Fake::both().await;
+        join(stopped(gcp, mood, of_gcp), stopped(aws, mood, of_aws)).await;
+    };
+    // Two clocks end a call to AWS that has no answer; either may be the one that names it.
+    let slow = each(Mood::Slow, ["no answer in time", ""]);
+    let throttled = ["ResourceExhausted: Quota", "ThrottlingException: Rate"];
+    let damaged = "corrupted on the way: the public key";
+    let damaged = [damaged, "the answer cannot be read"];
+    let unchecked = async {
+        let fake = Fake::gcp(KEY).await;
+        stopped(fake, Mood::Unchecked, "corrupted on the way").await;
+    };
+    let some = join(slow, each(Mood::Throttled, throttled));
+    let others = join(each(Mood::Corrupted, damaged), unchecked);
+    join(some, others).await;
 }
 
 /// A service that is away, or that finds our credentials wrong.
@@ -358,6 +415,35 @@ async fn a_service_that_is_away_or_a_wrong_credential_stops_the_start() {
     let (gcp, aws) = join(refused(&gcp), refused(&aws)).await;
     assert!(gcp.contains("gcp-kms: no connection"), "{gcp}");
     assert!(aws.contains("aws-kms: "), "{aws}");
+}
+
+/// Workload identity from outside of Google Cloud is not read: the start says so, and asks nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_external_account_of_google_is_refused_by_its_name() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("credentials.json");
+    let credentials = json!({
+        "type": "external_account",
+        "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        "token_url": "https://sts.googleapis.com/v1/token",
+        "credential_source": {"file": "/nowhere"},
+    });
+    std::fs::write(&file, credentials.to_string()).unwrap();
+    let setup = daemon()
+        .with("SIGNING_MODULE", "gcp-kms")
+        .with("GCP_KMS_KEY_VERSION", gcp::VERSION);
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_intentd"))
+        .arg("keys")
+        .env_clear()
+        .envs(setup.environment(directory.path()))
+        .env("GOOGLE_APPLICATION_CREDENTIALS", &file)
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let why = "GCP_KMS_KEY_VERSION: no credentials: unsupported account external_account";
+    assert!(!output.status.success() && said.contains(why), "{said}");
 }
 
 /// The contract takes a signature of each service.

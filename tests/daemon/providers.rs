@@ -9,7 +9,7 @@ use alloy::{
 };
 use devnet::{
     claim,
-    proxy::{Lie, LyingProxy, Rule, rules},
+    proxy::{Call, Lie, LyingProxy, Rule, on, rules},
     world::{DevChain, Devnet, Withdrawal},
 };
 use hyper::{HeaderMap, StatusCode};
@@ -478,5 +478,33 @@ async fn forged_state_ends_no_withdrawal_and_finds_no_balance() {
         assert_eq!(answer.code(), code);
         watched.disputed().await;
         watched.daemon.stop().await;
+    }
+}
+
+/// Equal claims that are under way at the same time cost what one costs.
+#[tokio::test]
+async fn equal_claims_in_flight_share_one_reading() {
+    const RECEIPT: &str = "eth_getTransactionReceipt";
+    let fixture = Fixture::start().await;
+    let watched = Watched::start(&fixture.world, "ORIGIN", 2).await;
+    for proxy in &watched.proxies {
+        let late = |_: &Call<'_>| Lie::Delay(Duration::from_millis(2_500));
+        proxy.lie(on(RECEIPT, late));
+    }
+    let attest = |_| watched.daemon.attest(DEPOSITS, &fixture.deposit);
+    let answers = futures::future::join_all((0..32).map(attest)).await;
+    for answer in answers {
+        assert_eq!(
+            (answer.status, &answer.body),
+            (StatusCode::OK, &fixture.honest.body)
+        );
+    }
+    for proxy in &watched.proxies {
+        assert_eq!(proxy.count(RECEIPT), 1);
+    }
+    let again = watched.daemon.attest(DEPOSITS, &fixture.deposit).await;
+    assert_eq!(again.status, 200, "{}", again.body);
+    for proxy in &watched.proxies {
+        assert_eq!(proxy.count(RECEIPT), 2, "what was answered is read again");
     }
 }

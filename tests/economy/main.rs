@@ -65,7 +65,7 @@ use plan::{AT_FOREIGN, Allowed, FAMILY, POWERS, Plan, Power};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Histories of the test command.
-const HISTORIES: u64 = 5_000;
+const HISTORIES: u64 = 3_000;
 
 /// What strangers can do that is not mended yet, and why.
 const NOT_YET: &[(Power, &str)] = &[];

@@ -191,7 +191,7 @@ pub fn attesting(chains: &Chains, (journal, store): Memory, force: &[&str]) -> R
             ..run::oracle(chains, settings, journal, store, peers)
         },
         force: force.iter().map(|label| (*label).to_owned()).collect(),
-        kept: oracle::kept::KeptAnswers::default(),
+        repeated: oracle::Repeated::default(),
         shadow: None,
     });
     Router::default().with(&state, oracle::ROUTES).unwrap()

@@ -4,12 +4,13 @@
 //! Every read of a quorum that ends with an answer is one [`Read`]. The digest of an answer is the sha256 of its compact
 //! JSON, as the evidence itself shows it, so that anybody can compute it again.
 //!
-//! A store keeps these types, and those of [`types`](crate::types), for ever: a change of one is a new format of its
-//! rows.
+//! A store keeps these types, those of [`types`](crate::types), and [`Finality`] for ever: a change of one is a new
+//! format of its rows.
 
 mod replay;
 
 use std::{
+    fmt,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::replay::Replay;
 use crate::{
+    finality::{Finality, FinalityTag},
     protocol::limits,
     types::{Address, B256, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
@@ -106,6 +108,38 @@ pub enum Said {
     SetAside,
 }
 
+/// The rule by which the blocks of a chain counted as final.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    pub chain: ChainId,
+    pub finality: Finality,
+    /// Whether it is of a tier of fast mode, not the chain's own.
+    pub fast: bool,
+}
+
+impl Rule {
+    /// The name of the chain's own tag, where that is required.
+    pub fn tag(&self) -> Option<&'static str> {
+        self.finality.tag.map(|tag| match tag {
+            FinalityTag::Safe => "safe",
+            FinalityTag::Finalized => "finalized",
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finality {
+            blocks, seconds, ..
+        } = self.finality;
+        write!(f, "{}: {blocks} blocks, {seconds} s", self.chain)?;
+        let fast = self.fast.then_some("fast");
+        let mut further = self.tag().into_iter().chain(fast);
+        further.try_for_each(|word| write!(f, ", {word}"))
+    }
+}
+
 impl Question {
     pub fn transaction(transaction: &TxRef, head: &Head) -> Self {
         Self::Transaction {
@@ -146,6 +180,15 @@ impl Question {
     pub fn owner_key(owner: &Address) -> Self {
         Self::OwnerKey {
             owner: owner.clone(),
+        }
+    }
+
+    /// The transaction that is asked about.
+    pub fn named(&self) -> Option<&TxRef> {
+        match self {
+            Self::Transaction { transaction, .. } => Some(transaction),
+            Self::Withdrawal { transaction, .. } => transaction.as_ref(),
+            _ => None,
         }
     }
 
@@ -227,8 +270,13 @@ impl Recorder {
 
     /// The reads in the order in which they ended.
     pub fn all(&self) -> Vec<Read> {
-        let reads = self.0.lock();
-        reads.unwrap_or_else(PoisonError::into_inner).clone()
+        self.pick(|read| Some(read.clone()))
+    }
+
+    /// What `pick` takes of the reads, in their order.
+    pub fn pick<T>(&self, pick: impl Fn(&Read) -> Option<T>) -> Vec<T> {
+        let reads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reads.iter().filter_map(pick).collect()
     }
 }
 

@@ -75,11 +75,6 @@ pub const QUOTES: &[Code] = &[
         "Send basis points as a text of digits.",
     ),
     later(
-        "NO_QUOTES",
-        "No offer was found for the request.",
-        "Ask for another amount or route, or ask again later.",
-    ),
-    later(
         "NO_SWAP_ROUTES_FOUND",
         "No exchange has an offer for this pair and amount.",
         "Ask for another amount or currency, or ask again later.",
@@ -105,11 +100,6 @@ pub const QUOTES: &[Code] = &[
         "Ask again in a few seconds.",
     ),
     later(
-        "REQUEST_TIMED_OUT",
-        "The answer took longer than a request may take.",
-        "Ask again. What was begun may have been done: ask for it before you repeat it.",
-    ),
-    later(
         "RPC_HTTP_ERROR",
         "A chain cannot be read right now.",
         "Ask again in a few seconds.",
@@ -118,16 +108,6 @@ pub const QUOTES: &[Code] = &[
         "ROUTE_TEMPORARILY_RESTRICTED",
         "The route is closed for now, by a limit or after losses.",
         "Ask for a smaller amount, use another route, or ask again later.",
-    ),
-    never(
-        "SANCTIONED_CURRENCY",
-        "The currency is not served.",
-        "Use another currency.",
-    ),
-    never(
-        "SANCTIONED_WALLET_ADDRESS",
-        "An account of the request is not served.",
-        "There is no quote for this account.",
     ),
     never(
         "SOLANA_TX_TOO_LARGE",
@@ -165,11 +145,6 @@ pub const QUOTES: &[Code] = &[
         "Ask again in a few seconds.",
     ),
     later(
-        "PERMIT_FAILED",
-        "The permit could not be made.",
-        "Ask again, or ask without usePermit.",
-    ),
-    later(
         "DISK_RESERVE",
         "The service takes no new quotes: its disk is nearly full.",
         "Ask again later. Requests that were quoted go on.",
@@ -188,6 +163,11 @@ pub const QUOTES: &[Code] = &[
 
 /// All others.
 pub const OTHERS: &[Code] = &[
+    later(
+        "REQUEST_TIMED_OUT",
+        "The answer took longer than a request may take.",
+        "Ask again. What was begun may have been done: ask for it before you repeat it.",
+    ),
     never(
         "UNSUPPORTED_MEDIA_TYPE",
         "The body is no JSON by its own account.",
@@ -287,5 +267,30 @@ pub const OTHERS: &[Code] = &[
         "KEY_REQUIRED",
         "Without filters.id a known API key is needed.",
         "Open the WebSocket with apiKey in its query, or name a request.",
+    ),
+];
+
+/// Codes of the network's quotes (guide: protocol 11.8) that no route here answers with. They are listed for clients
+/// that know them.
+pub const UNANSWERED: &[Code] = &[
+    never(
+        "NO_QUOTES",
+        "This service never answers so. On the network: no offer was found for the request.",
+        "Expect NO_SWAP_ROUTES_FOUND, NO_INTERNAL_SWAP_ROUTES_FOUND or UNSUPPORTED_ROUTE instead.",
+    ),
+    never(
+        "SANCTIONED_CURRENCY",
+        "This service never answers so. On the network: the currency is not served.",
+        "Expect UNSUPPORTED_CURRENCY for a currency that is not traded here.",
+    ),
+    never(
+        "SANCTIONED_WALLET_ADDRESS",
+        "This service never answers so. On the network: an account of the request is not served.",
+        "There is nothing to do for it here.",
+    ),
+    never(
+        "PERMIT_FAILED",
+        "This service never answers so. On the network: the permit could not be made.",
+        "There is nothing to do for it here: no step asks for a permit.",
     ),
 ];

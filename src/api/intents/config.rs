@@ -303,6 +303,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use serde_json::{Value, json};
+    use strum::VariantArray;
     use tokio::time::sleep;
 
     use super::*;
@@ -328,8 +329,8 @@ mod tests {
         };
         assert_eq!(shown(Ok(Some(toll))), config(true, "7", "500"));
         assert_eq!(shown(Ok(None)), config(false, "0", "0"));
-        for code in Code::ALL {
-            let refused = Refused::new(code, "no price");
+        for code in Code::VARIANTS {
+            let refused = Refused::new(*code, "no price");
             assert_eq!(shown(Err(refused)), config(false, "0", "0"), "{code:?}");
         }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
-use super::codes::{OTHERS, QUOTES};
+use super::codes::{OTHERS, QUOTES, UNANSWERED};
 use crate::{
     chart::ChartError,
     http::{
@@ -22,7 +22,7 @@ use crate::{
 /// Every status that a route may answer with besides 200.
 pub const ERRORS: Errors = Errors {
     answer,
-    codes: &[QUOTES, OTHERS, SERVER],
+    codes: &[QUOTES, OTHERS, UNANSWERED, SERVER],
     described: &[
         Described::of::<Failure>(
             "400",

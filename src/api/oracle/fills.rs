@@ -24,6 +24,7 @@ use crate::{
 pub struct Ask {
     pub order: Order,
     pub order_signature: Text,
+    #[schema(max_items = 64)]
     pub inputs: Vec<InputEntry>,
     pub fill: FillEntry,
     /// Trusts the caller about the payments; needs a key that the operator allows it. The order's
@@ -38,6 +39,7 @@ pub struct Ask {
     /// claim; else 400 with the code `SOLVER_SIGNATURE_REQUIRED`.
     pub solver_signature: Option<Text>,
     pub hints: Option<FillHints>,
+    #[schema(max_items = 64)]
     pub input_hints: Option<Vec<InputHint>>,
     pub request_peer_signatures: Option<Flag>,
 }

@@ -22,16 +22,41 @@ const EACH: usize = 1 << 10;
 pub struct KeptAnswers(Cache<B256, Arc<KeptAnswer>>);
 
 struct KeptAnswer {
+    answer: SharedAnswer,
+    basis: Preconditions,
+}
+
+/// An answer that is there as a whole, to be given to several.
+#[derive(Clone)]
+pub struct SharedAnswer {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
-    basis: Preconditions,
+}
+
+impl SharedAnswer {
+    /// `None` for an answer in parts.
+    pub fn of(answer: &Response) -> Option<Self> {
+        Some(Self {
+            status: answer.status,
+            headers: answer.headers.clone(),
+            body: answer.body.bytes()?.clone(),
+        })
+    }
+
+    pub fn response(&self) -> Response {
+        Response {
+            status: self.status,
+            headers: self.headers.clone(),
+            body: Body::Whole(self.body.clone()),
+        }
+    }
 }
 
 impl Default for KeptAnswers {
     fn default() -> Self {
         let size = |_: &B256, kept: &Arc<KeptAnswer>| {
-            let bytes = EACH + kept.body.len() + kept.basis.size();
+            let bytes = EACH + kept.answer.body.len() + kept.basis.size();
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         Self(Cache::builder().max_capacity(MOST).weigher(size).build())
@@ -43,11 +68,7 @@ impl KeptAnswers {
     pub async fn find(&self, claim: &B256, journal: &Journal) -> Option<Response> {
         let kept = self.0.get(claim)?;
         if journal.still_holds(&kept.basis).await.ok()? {
-            return Some(Response {
-                status: kept.status,
-                headers: kept.headers.clone(),
-                body: Body::Whole(kept.body.clone()),
-            });
+            return Some(kept.answer.response());
         }
         self.0.invalidate(claim);
         None
@@ -55,16 +76,9 @@ impl KeptAnswers {
 
     /// Keeps an answer that depends on `basis` alone.
     pub fn keep(&self, claim: B256, answer: &Response, basis: Preconditions) {
-        let Some(body) = answer.body.bytes() else {
-            return;
-        };
-        let kept = KeptAnswer {
-            status: answer.status,
-            headers: answer.headers.clone(),
-            body: body.clone(),
-            basis,
-        };
-        self.0.insert(claim, Arc::new(kept));
+        if let Some(answer) = SharedAnswer::of(answer) {
+            self.0.insert(claim, Arc::new(KeptAnswer { answer, basis }));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod fills;
 mod hints;
 mod initiated;
 mod initiation;
-pub mod kept;
+mod kept;
 mod mapping;
 mod order;
 mod owned;
@@ -22,6 +22,7 @@ mod refunds;
 mod requests;
 mod transfers;
 mod triggers;
+mod under_way;
 mod withdrawals;
 
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use hyper::Method;
 use utoipa::ToSchema;
 
-use self::{kept::KeptAnswers, recording::recorded};
+use self::{kept::KeptAnswers, recording::recorded, under_way::UnderWay};
 use crate::{
     attest::{Refusal, service::Attestor, shadow::Shadow, statement::Outcome},
     http::{About, Access, Docs, Flag, Handler, Query, Request, Route, Shape},
@@ -45,10 +46,17 @@ pub struct State {
     pub listed: Vec<Listed>,
     /// Labels of the keys that may use `force`.
     pub force: Vec<String>,
-    /// Answers judged over evidence.
-    pub kept: KeptAnswers,
+    pub repeated: Repeated,
     /// There when no signature is let out.
     pub shadow: Option<Arc<Shadow>>,
+}
+
+/// What equal requests share.
+#[derive(Default)]
+pub struct Repeated {
+    /// Answers judged over evidence.
+    kept: KeptAnswers,
+    under_way: UnderWay,
 }
 
 impl State {

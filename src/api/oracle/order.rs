@@ -18,8 +18,10 @@ pub struct Order {
     pub solver_chain_id: Text,
     pub solver: Text,
     pub salt: Text,
+    #[schema(max_items = 64)]
     pub inputs: Vec<Input>,
     pub output: Output,
+    #[schema(max_items = 64)]
     pub fees: Vec<Fee>,
 }
 
@@ -35,6 +37,7 @@ pub enum Version {
 #[schema(as = OrderInput)]
 pub struct Input {
     pub payment: InputPayment,
+    #[schema(max_items = 64)]
     pub refunds: Vec<Refund>,
 }
 
@@ -67,7 +70,9 @@ pub struct Refund {
 #[schema(as = OrderOutput)]
 pub struct Output {
     pub chain_id: Text,
+    #[schema(max_items = 64)]
     pub payments: Vec<OutputPayment>,
+    #[schema(max_items = 64)]
     pub calls: Vec<Text>,
     /// Unix seconds.
     pub deadline: Number,
@@ -145,8 +150,9 @@ pub fn inputs(
     input_hints: Option<&[InputHint]>,
 ) -> Result<Vec<InputClaim>, ApiError> {
     bounded("inputs", entries.len())?;
+    let known = input_hints.unwrap_or_default();
+    bounded("inputHints", known.len())?;
     let claim = |entry: &InputEntry| {
-        let known = input_hints.unwrap_or_default();
         let hint = known
             .iter()
             .find(|hint| hint.input_index == entry.input_index);

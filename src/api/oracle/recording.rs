@@ -5,7 +5,7 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
 use vm::{B256, evidence::Replay};
 
-use super::Shared;
+use super::{Shared, under_way};
 use crate::{
     attest::{
         basis,
@@ -46,7 +46,8 @@ where
     })
 }
 
-/// The answer over the evidence of an equal request whose statement is watched no longer, else over the chains.
+/// The answer over the evidence of an equal request whose statement is watched no longer, else over the chains: with all
+/// equal ones of its caller that are under way.
 async fn judged<F>(
     state: Shared,
     claim: Claim,
@@ -58,22 +59,30 @@ where
 {
     let keyed = request.key.is_some();
     // The content type is not in the digest.
-    if request.is_json()
-        && let Some(digest) = claim.digest()
-        && let Some(answer) = from_evidence(&state, &digest, &request, handler).await
+    let digest = request.is_json().then(|| claim.digest()).flatten();
+    let digests = digest.map(|digest| (digest, claim.of_caller(&digest)));
+    if let Some(digests) = digests
+        && let Some(answer) = from_evidence(&state, digests, &request, handler).await
     {
         metrics::counter!("intentd_answers_from_evidence_total").increment(1);
         return Ok(answer);
     }
+    let under_way = state.repeated.under_way.clone();
+    let shared = digests.map(|(_, of_caller)| under_way::shared_by(&of_caller, &request.headers));
     // Boxed: the state of a handler is large, and would be moved with all that is around it.
     let judging = handler(state, request).boxed();
-    asking::by(keyed, evidence::of(claim, judging)).await
+    let judging = asking::by(keyed, evidence::of(claim, judging));
+    match shared {
+        Some(shared) => under_way.join(shared, judging).await,
+        None => judging.await,
+    }
 }
 
-/// The answer to the claim with this digest over the evidence of an equal one; `None` where only the chains can answer.
+/// The answer to the claim with this digest over the evidence of an equal one of any caller, judged by the rights of this
+/// one; `None` where only the chains can answer. The answer itself is kept for its caller.
 async fn from_evidence<F>(
     state: &Shared,
-    claim: &B256,
+    (claim, of_caller): (B256, B256),
     request: &Request,
     handler: Handler<F>,
 ) -> Option<Response>
@@ -81,17 +90,17 @@ where
     F: Future<Output = Result<Response, ApiError>> + Send + 'static,
 {
     let journal = &state.oracle.journal;
-    if let Some(answer) = state.kept.find(claim, journal).await {
+    if let Some(answer) = state.repeated.kept.find(&of_caller, journal).await {
         return Some(answer);
     }
-    let evidence = journal.repeated(claim).await.ok()??;
+    let evidence = journal.repeated(&claim).await.ok()??;
     let keyed = request.key.is_some();
     let judging = asking::by(keyed, handler(state.clone(), request.clone()).boxed());
     let replay = Replay::new(evidence.reads);
     let (answer, basis) = basis::of(replay.answering(judging)).await;
     let answer = answer.ok()?;
     if let Some(basis) = basis {
-        state.kept.keep(*claim, &answer, basis);
+        state.repeated.kept.keep(of_caller, &answer, basis);
     }
     Some(answer)
 }

@@ -28,7 +28,9 @@ use crate::{
 pub struct Ask {
     pub order: Order,
     pub order_signature: Text,
+    #[schema(max_items = 64)]
     pub inputs: Vec<InputEntry>,
+    #[schema(max_items = 64)]
     pub refunds: Vec<RefundEntry>,
     /// Trusts the caller about the payments; needs a key that the operator allows it. The order's
     /// signature and a deposit of the order are needed all the same. Of the peers only those are
@@ -43,6 +45,7 @@ pub struct Ask {
     /// solver paid the refund, and for every refund on Bitcoin, where no input is the solver's account.
     pub solver_signature: Option<Text>,
     pub hints: Option<FillHints>,
+    #[schema(max_items = 64)]
     pub input_hints: Option<Vec<InputHint>>,
     pub request_peer_signatures: Option<Flag>,
 }

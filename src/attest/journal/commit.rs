@@ -1,12 +1,18 @@
 //! Builds the commits that record a statement and that void one.
 
+use std::collections::BTreeSet;
+
 use super::{JournalError, halts};
 use crate::{
-    attest::statement::{Consumption, Statement, is_payment},
+    attest::{
+        claim::MOST_ITEMS,
+        evidence,
+        statement::{Consumption, Statement, is_payment},
+    },
     store::{
         Batch, Expect,
         rows::{
-            consumption,
+            about, consumption,
             entry::{self, Consumed, Entry, Shown},
             halt, slot, watch,
         },
@@ -81,7 +87,34 @@ fn claiming(batch: Batch, consumes: &[Consumption]) -> Batch {
     })
 }
 
-/// Stores `entry` under the statement's key and watches its blocks.
+/// The most transactions by which a statement is found: no claim names more inputs and refunds.
+const MOST_READ: usize = 2 * MOST_ITEMS;
+
+/// Has the statement found by each transaction that was read for it. Nothing deletes these rows: a void statement is
+/// found, too.
+fn finding(batch: Batch, statement: &Statement) -> Batch {
+    let consumed = statement.consumes.iter().map(|one| &one.what);
+    let payments = consumed.filter(|what| is_payment(what));
+    let named = payments.chain(&statement.slot);
+    let own = named.filter_map(|name| transaction_of(name));
+    let all: BTreeSet<_> = own.chain(evidence::transactions()).collect();
+    let all = all.iter().take(MOST_READ);
+    all.fold(batch, |batch, (chain, transaction)| {
+        let key = about::key(chain, transaction, &statement.key);
+        batch.put(key, about::encode())
+    })
+}
+
+/// The chain and the transaction in the name of a payment or of the slot of deposits:
+/// `<kind>/<chain>/<transaction>/<which>`.
+fn transaction_of(name: &str) -> Option<(String, String)> {
+    let (_, rest) = name.split_once('/')?;
+    let (rest, _) = rest.rsplit_once('/')?;
+    let (chain, transaction) = rest.rsplit_once('/')?;
+    Some((chain.to_owned(), transaction.to_owned()))
+}
+
+/// Stores `entry` under the statement's key, has it found, and watches its blocks.
 fn watching(batch: Batch, statement: &Statement, entry: Entry) -> Result<Batch, JournalError> {
     let stated = |fact: &&entry::Fact| {
         let mut all = statement.facts.iter();
@@ -93,6 +126,7 @@ fn watching(batch: Batch, statement: &Statement, entry: Entry) -> Result<Batch, 
         let row = watch::encode(fact, early);
         batch.put(watch::key(fact, &statement.key), row)
     });
+    let batch = finding(batch, statement);
     Ok(batch.put(entry::key(&statement.key), entry.encode()?))
 }
 
@@ -136,7 +170,7 @@ pub(super) fn serving(
     Ok(batch.put(entry::key(key), next.encode()?))
 }
 
-/// Deletes an entry with everything that it holds, if it still holds it.
+/// Deletes an entry with everything that it holds, if it still holds it. It is still found by its transactions.
 pub(super) fn release(key: &str, entry: &Entry) -> Result<Batch, JournalError> {
     let mut batch = Batch::new().delete(entry::key(key));
     if let Some(slot) = &entry.slot {

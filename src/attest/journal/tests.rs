@@ -9,7 +9,11 @@ use k256::{
     elliptic_curve::rand_core::OsRng,
 };
 use proptest::prelude::*;
-use vm::types::TxRef;
+use vm::{
+    Finality, FinalityTag,
+    evidence::{Answer, Question, Read, Rule},
+    types::TxRef,
+};
 
 use super::*;
 use crate::{
@@ -1002,7 +1006,7 @@ async fn why_a_statement_was_signed_is_kept_with_it_and_with_those_that_are_void
     let judge = Judge {
         version: "1.2.3".into(),
         configuration: b(9),
-        replays: false,
+        ..Judge::default()
     };
     let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
     let journal = journal.judged_by(judge);
@@ -1076,10 +1080,185 @@ async fn statements_are_found_by_their_transaction_and_signed_again_only_while_t
         .reorged(&credited.key, &base(), &block(7, 1), 6)
         .await
         .unwrap();
-    assert_eq!(about("base", "0x11").await, vec![paid.key.clone()]);
+    // A void statement is found, too.
+    assert_eq!(
+        about("base", "0x11").await,
+        [credited.key.clone(), paid.key.clone()]
+    );
+    assert_eq!(journal.voids(&credited.key).await.unwrap().len(), 1);
     // The chain is halted.
     assert_eq!(journal.signature_of(&paid.key).await.unwrap(), None);
     assert_eq!(journal.signature_of(&credited.key).await.unwrap(), None);
+}
+
+/// That `chain` was asked this.
+fn noted(chain: &ChainId, question: Question) {
+    vm::evidence::note(|| Read {
+        chain: chain.clone(),
+        question,
+        answer: Answer::Sequence(0),
+        required: 1,
+        votes: Vec::new(),
+    });
+}
+
+/// What is asked about the transaction `byte`.
+fn asked(byte: u8) -> Question {
+    Question::Transaction {
+        transaction: tx(byte),
+        head: b(8),
+    }
+}
+
+/// Signs `statement` for a claim for which `questions` were asked of the chain [`base`].
+async fn signed_after(journal: &Journal, statement: &Statement, questions: Vec<Question>) {
+    let claim = evidence::Claim {
+        target: "/asked".into(),
+        body: b"{}".to_vec().into(),
+        key: None,
+    };
+    let work = async {
+        questions.into_iter().for_each(|one| noted(&base(), one));
+        journal.sign(statement, 5).await.unwrap();
+    };
+    evidence::of(claim, work).await;
+}
+
+#[tokio::test]
+async fn statements_are_found_by_every_transaction_that_was_read_for_them_and_when_they_are_void() {
+    let journal = journal();
+    let paid = fill(1, &[2], 3).paid_by(&base(), &tx(0x22), 0);
+    // The deposit, twice: from an older head, too.
+    signed_after(&journal, &paid, vec![asked(0x11), asked(0x11), asked(0x22)]).await;
+    let executed = Statement::withdrawal(&base(), b(4), Verdict::Executed, b(5));
+    let status = Question::Withdrawal {
+        encoded: Default::default(),
+        transaction: Some(tx(0x33)),
+        block: b(8),
+    };
+    let head = Question::Head { fresh: false };
+    signed_after(&journal, &executed, vec![head, status]).await;
+    for void in [false, true] {
+        let about = async |transaction: &str| journal.about("base", transaction).await.unwrap();
+        assert_eq!(
+            about("0x11").await,
+            std::slice::from_ref(&paid.key),
+            "{void}"
+        );
+        assert_eq!(
+            about("0x22").await,
+            std::slice::from_ref(&paid.key),
+            "{void}"
+        );
+        assert_eq!(
+            about("0x33").await,
+            std::slice::from_ref(&executed.key),
+            "{void}"
+        );
+        assert_eq!(about("0x44").await, [""; 0]);
+        for key in [&paid.key, &executed.key] {
+            journal.void(key, "gone", 6).await.unwrap();
+        }
+    }
+}
+
+/// A payment that a statement is shown later leads to it, and a refused statement is found by nothing.
+#[tokio::test]
+async fn a_later_payment_leads_to_its_statement_and_a_refused_statement_is_not_found() {
+    let journal = journal();
+    let paid = |by: u8| fill(1, &[2], 3).paid_by(&base(), &tx(by), 0);
+    journal.sign(&paid(0x11), 5).await.unwrap();
+    signed_after(&journal, &paid(0x22), vec![asked(0x22)]).await;
+    let about = async |transaction: &str| journal.about("base", transaction).await.unwrap();
+    assert_eq!(about("0x22").await, [paid(0x22).key]);
+    let conflicting = refund(1, &[2], 4).paid_by(&base(), &tx(0x33), 0);
+    conflict(&journal, &conflicting).await;
+    assert_eq!(about("0x33").await, [""; 0]);
+}
+
+/// An older version wrote no rows that lead from a transaction to its statements.
+#[tokio::test]
+async fn statements_of_older_versions_are_found_while_they_stand() {
+    let store = Arc::new(MemoryStore::default());
+    let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+    let credited = deposit(0x11, 1, 2);
+    let paid = fill(1, &[2], 3).paid_by(&base(), &tx(0x11), 0);
+    for statement in [&credited, &paid] {
+        journal.sign(statement, 5).await.unwrap();
+    }
+    let all = || Range::new(rows::ABOUT, &[], None, usize::MAX);
+    let led = store.scan(all()).await.unwrap();
+    assert_eq!(led.len(), 2);
+    let older = led.into_iter().map(|(key, _)| key);
+    store
+        .commit(older.fold(Batch::new(), Batch::delete))
+        .await
+        .unwrap();
+    let both = [credited.key.clone(), paid.key.clone()];
+    assert_eq!(journal.about("base", "0x11").await.unwrap(), both);
+    journal.void(&credited.key, "gone", 6).await.unwrap();
+    assert_eq!(journal.about("base", "0x11").await.unwrap(), both[1..]);
+    // The same again adds nothing.
+    journal.sign(&paid, 7).await.unwrap();
+    assert_eq!(store.scan(all()).await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_statement_is_found_by_no_more_transactions_than_a_claim_can_name() {
+    let store = Arc::new(MemoryStore::default());
+    let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+    let questions = (0..=255).map(asked).collect();
+    signed_after(&journal, &fill(1, &[2], 3), questions).await;
+    let all = Range::new(rows::ABOUT, &[], None, usize::MAX);
+    let most = 2 * crate::attest::claim::MOST_ITEMS;
+    assert_eq!(store.scan(all).await.unwrap().len(), most);
+}
+
+/// The rules of the evidence of a statement that was signed for `questions` about the chain [`base`].
+async fn rules(statement: &Statement, questions: Vec<Question>) -> Vec<String> {
+    let finality = |blocks| Finality {
+        blocks,
+        seconds: 30,
+        tag: Some(FinalityTag::Safe),
+    };
+    let judge = Judge {
+        finality: [(base(), finality(10)), (ChainId::new("zora"), finality(9))].into(),
+        ..Judge::default()
+    };
+    let store = Arc::new(MemoryStore::default());
+    let journal = Journal::new(store, Arc::new(RawKey::parse(KEY).unwrap())).judged_by(judge);
+    signed_after(&journal, statement, questions).await;
+    let entry = journal.entry(&statement.key).await.unwrap().unwrap();
+    let why = journal.why(&statement.key, &entry).await.unwrap().unwrap();
+    why.rules.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn the_rule_that_was_applied_is_kept_with_a_statement() {
+    let settled = || Question::Settled { head: b(8) };
+    let own = ["base: 10 blocks, 30 s, safe"];
+    let slow = deposit(0x11, 1, 2);
+    assert_eq!(rules(&slow, vec![asked(0x11), asked(0x22)]).await, own);
+    assert_eq!(rules(&slow, vec![settled()]).await, own);
+    let tier = |chain: &str| Rule {
+        chain: ChainId::new(chain),
+        finality: Finality {
+            blocks: 2,
+            seconds: 0,
+            tag: None,
+        },
+        fast: true,
+    };
+    let fast = slow.clone().judged_by(tier("base"));
+    assert_eq!(
+        rules(&fast, vec![asked(0x11)]).await,
+        ["base: 2 blocks, 0 s, fast"]
+    );
+    // A rule of another chain, and a head, which need not be final.
+    let other = slow.clone().judged_by(tier("zora"));
+    assert_eq!(rules(&other, vec![asked(0x11)]).await, own);
+    let head = Question::Head { fresh: true };
+    assert_eq!(rules(&fast, vec![head]).await, [""; 0]);
 }
 
 #[tokio::test]
@@ -1110,7 +1289,8 @@ async fn an_equal_request_finds_its_evidence_once_nothing_watches_and_records_no
         Some("/first")
     );
     assert_eq!(found(claim("/other", None)).await, None);
-    assert_eq!(found(claim("/first", Some("label"))).await, None);
+    let keyed = found(claim("/first", Some("label"))).await;
+    assert_eq!(keyed.as_deref(), Some("/first"), "whoever asks");
     assert!(journal.void(&statement.key, "gone", 7).await.unwrap());
     assert_eq!(found(claim("/first", None)).await, None, "it is void");
     // Whoever had found it before does not bring it back.
@@ -1176,11 +1356,12 @@ fn large_claims_are_not_kept_and_claims_are_told_apart() {
         claim("/a", 1, Some("")),
         claim("/a", 1, Some("k")),
     ];
-    let digests: HashSet<_> = digests
+    let all = digests.iter().map(|claim| claim.digest().unwrap());
+    assert_eq!(all.collect::<HashSet<_>>().len(), 3);
+    let all = digests
         .iter()
-        .map(|claim| claim.digest().unwrap())
-        .collect();
-    assert_eq!(digests.len(), 5);
+        .map(|claim| claim.of_caller(&claim.digest().unwrap()));
+    assert_eq!(all.collect::<HashSet<_>>().len(), 5);
     assert!(claim("/a", 8 << 10, None).digest().is_some());
     assert_eq!(claim("/a", (8 << 10) + 1, None).digest(), None);
     assert!(claim("/a", 256 << 10, Some("k")).digest().is_some());

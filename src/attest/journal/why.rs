@@ -7,34 +7,35 @@ use super::{Journal, JournalError};
 use crate::{
     attest::{
         evidence::{self, Evidence},
-        statement,
+        statement::{self, Statement},
     },
     store::{
         Batch, Key, Range,
-        rows::{self, claimed::Claimed, consumption, entry::Entry, slot},
+        rows::{self, about, claimed::Claimed, consumption, entry::Entry, slot},
     },
 };
 
 impl Journal {
-    /// Adds why the statement `key` is signed, where somebody said so. Evidence in place of the chains records nothing
-    /// new: it tells what was, and the statement may have become void since.
+    /// Adds why a statement is signed, where somebody said so. Evidence in place of the chains records nothing new: it
+    /// tells what was, and the statement may have become void since.
     pub(super) fn explained(
         &self,
         batch: Batch,
-        key: &str,
+        statement: &Statement,
         at: u64,
     ) -> Result<Batch, JournalError> {
+        let key = &statement.key;
         if Replay::current().is_some() && !self.judge.replays {
             return Err(JournalError::Unsure(format!("{key} stands no longer")));
         }
-        let Some(why) = evidence::now(&self.judge)? else {
+        let Some(why) = evidence::now(&self.judge, statement.rule.as_ref())? else {
             return Ok(batch);
         };
         let batch = batch.put(rows::evidence::key(key, at), why.row);
         let Some(claim) = why.claim else {
             return Ok(batch);
         };
-        let statement = key.to_owned();
+        let statement = key.clone();
         let of = Claimed { statement, at };
         Ok(batch.put(rows::claimed::key(&claim), of.encode()?))
     }
@@ -71,10 +72,13 @@ impl Journal {
         Ok(row.map(|row| Evidence::decode(&row)).transpose()?)
     }
 
-    /// The keys of the statements that stand about a transaction, by its canonical `0x` hex: its deposits, and what
-    /// its payments serve.
+    /// The keys of the statements about a transaction, by its canonical `0x` hex: all for which it was read, void ones
+    /// too. Of statements of older versions those that stand: about its deposits, and those that its payments serve.
     pub async fn about(&self, chain: &str, transaction: &str) -> Result<Vec<String>, JournalError> {
         let mut keys = Vec::new();
+        for (key, row) in self.store.scan(about::range(chain, transaction)).await? {
+            keys.push(about::decode(&key, &row)?.statement);
+        }
         for kind in [statement::DEPOSIT, statement::PAYMENT] {
             let prefix = format!("{kind}{chain}/{transaction}/");
             let row = match kind {

@@ -1,7 +1,7 @@
 //! Deposit attestations.
 
 use serde_json::Value;
-use vm::{Amount, LARGE_EVENTS, Seen, aside, protocol::message::Execution};
+use vm::{Amount, LARGE_EVENTS, Seen, aside, evidence::Rule, protocol::message::Execution};
 
 use super::{Attested, Attestor, Error};
 use crate::attest::{
@@ -85,13 +85,19 @@ impl Attestor {
         let Some(execution) = execution else {
             return Ok(None);
         };
+        let rule = Rule {
+            chain: seen.spec.id.clone(),
+            finality: judged.finality.clone(),
+            fast: judged.mode == Mode::Fast,
+        };
         let statement = Statement::deposit(
             &seen.spec.id,
             seen.transaction,
             judged.mode,
             &seen.receipt().map_err(Refusal::from)?.block,
             self.digest(&execution),
-        );
+        )
+        .judged_by(rule);
         Ok(Some(match seen.settled() {
             Ok(_) => (execution, statement),
             Err(_) => (execution, statement.early()),

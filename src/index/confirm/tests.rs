@@ -13,7 +13,7 @@ use crate::{
     },
     request::{
         self, Execution,
-        fact::{Facts, Standing},
+        fact::{Facts, Inclusion, Standing},
         mismatch::mismatch,
         reason::FailReason,
         status::{self, Status},
@@ -75,7 +75,7 @@ impl Bench {
     }
 
     async fn show(&self, number: u64, fork: u8) {
-        let place = apply::place(&vm::testing::block(number, fork));
+        let place = Inclusion::from(&vm::testing::block(number, fork));
         let deposit = apply::deposit("origin", &fixtures::tx(1), &place, &self.deposit());
         let entry = Entry {
             deposit: &deposit,
@@ -497,7 +497,7 @@ async fn another(bench: &Bench, network: &str, number: u8) -> Request {
         fixtures::tx(number.into()),
         fixtures::deposit(request.order_id, 3),
     );
-    let place = apply::place(&vm::testing::block(AT, 0));
+    let place = Inclusion::from(&vm::testing::block(AT, 0));
     let seen = apply::deposit(network, &tx, &place, &deposit);
     let mut receipt = vm::testing::receipt(bench.script.block(AT));
     receipt.deposits = Ok(vec![deposit]);

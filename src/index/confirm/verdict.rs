@@ -66,7 +66,7 @@ impl<'a> Reading<'a> {
             return Verdict::Early;
         }
         Verdict::Final(Agreed {
-            place: apply::place(&receipt.block),
+            place: (&receipt.block).into(),
             together: u32::try_from(messages.len()).unwrap_or(u32::MAX),
             own: is_own(receipt, request, &message.deposit),
             named_by_other: message.deposit.named_by_other,

@@ -8,6 +8,7 @@ use crate::{
     index::fixtures,
     request::{
         self,
+        fact::Inclusion,
         status::{self, Status},
     },
     store::memory::MemoryStore,
@@ -176,7 +177,7 @@ async fn a_sighting_outlives_the_process_and_ends_in_a_block() {
     bench.show(&[]);
     bench.rounds(MISSED).await;
     assert_eq!(bench.status().await, Status::Pending);
-    let place = apply::place(&bench.script.block(AT));
+    let place = Inclusion::from(&bench.script.block(AT));
     let deposit = apply::deposit("origin", &fixtures::tx(1), &place, &bench.deposit());
     let seen = |facts: &mut Facts| apply::seen(facts, &deposit);
     let recorded = bench

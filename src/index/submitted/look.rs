@@ -9,7 +9,7 @@ use crate::{
     index::{IndexError, apply, recorder::Entry},
     request::{
         Request,
-        fact::{Facts, Sent, State},
+        fact::{Facts, Inclusion, Sent, State},
     },
     store::{
         Batch,
@@ -58,7 +58,7 @@ impl Transactions {
         let (state, done, outcome, act) = match &*sight.found {
             Transaction::Missing => return self.missing(row, now).await,
             Transaction::Failed(failure) => {
-                let place = apply::place(&failure.block);
+                let place = Inclusion::from(&failure.block);
                 let reason = None;
                 let act = (failure.references.as_slice(), failure.outer_call);
                 let done = settled(&failure.block);
@@ -73,7 +73,7 @@ impl Transactions {
                 used = self
                     .deposits(&row.network, &sight.transaction, receipt, now)
                     .await?;
-                let place = apply::place(&receipt.block);
+                let place = Inclusion::from(&receipt.block);
                 let act = (receipt.references.as_slice(), receipt.outer_call);
                 match settled(&receipt.block) {
                     true => (State::Confirmed(place), true, Outcome::Included, act),
@@ -141,7 +141,7 @@ impl Transactions {
             let Some(request) = request.filter(users) else {
                 continue;
             };
-            let place = apply::place(&receipt.block);
+            let place = Inclusion::from(&receipt.block);
             let deposit = apply::deposit(network, transaction, &place, found);
             let entry = Entry {
                 deposit: &deposit,

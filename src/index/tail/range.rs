@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     index::{IndexError, apply, recorder::Entry},
-    request::Request,
+    request::{Request, fact::Inclusion},
     store::{Batch, requests::unless_forgotten, rows::deposit_tx},
 };
 
@@ -257,7 +257,7 @@ impl Tail {
                 return Err(ReadError::Doubtful(what).into());
             }
             let block = blocks.at(deposit_tx.number).await?;
-            let (network, place) = (&self.network.name, apply::place(&block));
+            let (network, place) = (&self.network.name, Inclusion::from(&block));
             let transaction = &deposit_tx.transaction;
             deposits.push(apply::deposit(network, transaction, &place, found.deposit));
         }
@@ -324,7 +324,7 @@ impl Tail {
             let (currency, id) = (first.currency.text(), &first.id);
             tracing::error!(
                 network, %transaction, deposits, depositor, currency, %amount, %id, %why,
-                "deposits cannot be attributed; told is the first"
+                "deposits cannot be attributed; this line has the first of them"
             );
         }
     }

@@ -1,8 +1,7 @@
 //! What a second provider shows of a range. A provider that leaves deposits out must not move the cursor over them,
 //! so the cursor passes only what two providers of one chain have read. What either of them shows is recorded, but
 //! one provider's word alone only adds. A deposit that both show differently is recorded for nobody, unless one of them
-//! says that it could not read it. Where there is
-//! only one provider, its own blocks have to confirm what it shows.
+//! says that it could not read it. Where there is only one provider, its own blocks have to confirm what it shows.
 
 use std::{
     collections::{BTreeMap, HashSet},

@@ -22,7 +22,7 @@ use crate::{
     },
     request::{
         self, Request,
-        fact::{Facts, Standing},
+        fact::{Facts, Inclusion, Standing},
     },
     store::{
         Key, Outcome, Range, Store, StoreError,
@@ -394,7 +394,7 @@ async fn final_deposits_are_doubted_by_a_provider_not_undone() {
     settle(&mut tail).await;
     let number = world.deposit(1, paid(&request));
     settle(&mut tail).await;
-    let place = apply::place(&world.block(number));
+    let place = Inclusion::from(&world.block(number));
     let id = bench.facts(&request).await.deposits[0].onchain_id;
     bench
         .requests()

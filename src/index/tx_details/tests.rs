@@ -55,7 +55,7 @@ impl Rig {
     async fn on(&self, network: &str, world: &Script, number: u64, now: u64) -> Inclusion {
         let found = deposit(self.request.order_id, 0);
         let height = world.deposit(number, vec![found.clone()]);
-        let place = apply::place(&world.block(height));
+        let place = Inclusion::from(&world.block(height));
         let seen = apply::deposit(network, &tx(number), &place, &found);
         self.changed(now, |facts| apply::seen(facts, &seen)).await;
         place

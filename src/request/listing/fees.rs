@@ -3,7 +3,7 @@
 use alloy::primitives::U256;
 use serde::Serialize;
 use utoipa::ToSchema;
-use vm::spelled_alike;
+use vm::{protocol::BASIS_POINTS, spelled_alike};
 
 use super::CaseView;
 use crate::{
@@ -15,9 +15,6 @@ use crate::{
         summary,
     },
 };
-
-/// Basis points in one.
-const BASIS: u64 = 10_000;
 
 /// One part of the fees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -249,7 +246,7 @@ impl CaseView<'_> {
     pub(super) fn platform_fee(&self) -> Option<PlatformFee> {
         let (paid, impacts) = (&self.details()?.refund_currency, self.impacts()?);
         let own = paid.bought(impacts.platform.unsigned_abs());
-        let scaled = own.saturating_mul(U256::from(BASIS));
+        let scaled = own.saturating_mul(U256::from(BASIS_POINTS));
         let half = paid.units() / U256::from(2);
         let bps = scaled.saturating_add(half).checked_div(paid.units());
         let bps = bps

@@ -10,6 +10,7 @@ use crate::{
         fact::{Deposit, Purpose, State},
         mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
+        status::is_users,
     },
     solver::claimable::{self, Way},
     store::rows::claim::{Leg, Stage},
@@ -176,7 +177,7 @@ fn is_crowded(case: &Case<'_>, deposit: &Deposit) -> bool {
             && spelled_alike(&one.depositor, &deposit.depositor)
             && (deposit.own || is_large(one))
     };
-    let users = |one: &Deposit| one.own && spelled_alike(&one.depositor, &case.request.user);
+    let users = |one: &Deposit| is_users(case.request, one);
     let strangers = others().filter(|one| is_large(one) && !users(one));
     others().filter(same).count() >= MOST_OF_ONE
         || (!users(deposit) && strangers.count() >= MOST_IN_ALL)

@@ -43,6 +43,7 @@ impl Check<'_> {
                 self.demand(evidence::key(&of.statement, of.at), why, |_| true)
                     .await
             }
+            Row::About(about) => self.about(&about.statement).await,
             Row::Signature {
                 digest,
                 signer,
@@ -56,6 +57,15 @@ impl Check<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that what a transaction leads to was signed: it stands, or is void.
+    async fn about(&mut self, statement: &str) -> Result<(), StoreError> {
+        if self.store.read(&void::key(statement, 0)).await?.is_some() {
+            return Ok(());
+        }
+        let why = format!("{statement} was never signed");
+        self.demand(entry::key(statement), why, |_| true).await
     }
 
     async fn entry(&mut self, statement: &str, entry: &entry::Entry) -> Result<(), StoreError> {

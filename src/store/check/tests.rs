@@ -136,6 +136,7 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
             &["claimed"],
         ),
         // No other row refers to these.
+        (rows::about::key(NETWORK, "0x01", STATEMENT), &[]),
         (rows::claimed::key(&B256::repeat_byte(6)), &[]),
         (rows::delivery::key("app", 1), &[]),
         (rows::dead::key("app", 1), &[]),
@@ -166,6 +167,8 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         .flat_map(|one| one.refers.iter().map(|to| (one.name, *to)))
         .collect();
     let unseen = [
+        ("about", rows::ENTRY),
+        ("about", rows::VOID),
         ("attempt", rows::REQUEST),
         ("parked", rows::CLAIM),
         ("quote", rows::FACTS),
@@ -326,6 +329,28 @@ async fn what_a_void_statement_consumed_may_be_free() {
     let defects = defects_after(late).await;
     assert!(
         defects[0].contains("the void before it is missing"),
+        "{defects:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_transaction_that_leads_to_nothing_that_was_signed_is_told() {
+    let lead = |statement: &str| {
+        let key = rows::about::key(NETWORK, "0x02", statement);
+        Batch::new().put(key, rows::about::encode())
+    };
+    // It stands no longer, and is void.
+    let gone = lead(STATEMENT)
+        .delete(rows::entry::key(STATEMENT))
+        .delete(rows::slot::key("slot"))
+        .delete(rows::watch::key(&fixtures::statement().facts[0], STATEMENT));
+    assert_eq!(defects_after(gone).await, [""; 0]);
+    let standing = lead(STATEMENT).delete(rows::void::key(STATEMENT, 0));
+    assert_eq!(defects_after(standing).await, [""; 0]);
+    let defects = defects_after(lead("deposit/base/0x2")).await;
+    assert_eq!(defects.len(), 1, "{defects:?}");
+    assert!(
+        defects[0].ends_with("deposit/base/0x2 was never signed"),
         "{defects:?}"
     );
 }

@@ -3,14 +3,14 @@
 use alloy::primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    ATTEMPT, CANDLE, CLAIM, CLAIMED, CONSUMPTION, CURSOR, DEAD, DELIVERY, ENTRY, EVENT, EVIDENCE,
-    FACTS, HALT, HISTORY, INTEGRATOR, LANE, LARGE, LEASE, LISTED, MARK, OPEN, ORDER, OUTLAY,
-    PARKED, PAUSE, QUOTE, REQUEST, RESERVATION, RESOURCE, RowError, SETTLEMENT, SIGHTING,
-    SIGNATURE, SLOT, SUMMARY, TRANSACTION, VERSION, VOID, WATCH, WITNESS, account, attempt, candle,
-    claim, claimed, consumption, cursor, dead, delivery, deposit_tx, entry, event, evidence, facts,
-    halt, history, integrator, large, lease, listed, mark, open, order, outlay, parked, pause,
-    quote, request, reservation, settlement, signature, slot, summary, transaction, tx_details,
-    version, void, watch, words,
+    ABOUT, ATTEMPT, CANDLE, CLAIM, CLAIMED, CONSUMPTION, CURSOR, DEAD, DELIVERY, ENTRY, EVENT,
+    EVIDENCE, FACTS, HALT, HISTORY, INTEGRATOR, LANE, LARGE, LEASE, LISTED, MARK, OPEN, ORDER,
+    OUTLAY, PARKED, PAUSE, QUOTE, REQUEST, RESERVATION, RESOURCE, RowError, SETTLEMENT, SIGHTING,
+    SIGNATURE, SLOT, SUMMARY, TRANSACTION, VERSION, VOID, WATCH, WITNESS, about, account, attempt,
+    candle, claim, claimed, consumption, cursor, dead, delivery, deposit_tx, entry, event,
+    evidence, facts, halt, history, integrator, large, lease, listed, mark, open, order, outlay,
+    parked, pause, quote, request, reservation, settlement, signature, slot, summary, transaction,
+    tx_details, version, void, watch, words,
 };
 use crate::{
     integrator::Integrator,
@@ -65,7 +65,7 @@ pub enum Kept {
 
 /// All kinds in the order of their numbers.
 #[rustfmt::skip]
-pub const KINDS: [RowKind; 39] = [
+pub const KINDS: [RowKind; 40] = [
     RowKind { kind: ENTRY, name: "entry", room: Journal, kept: Good, refers: &[SLOT, CONSUMPTION],
         decode: |name, _, value| Ok(Row::Entry(name.text()?, entry::Entry::decode(value)?.into())) },
     RowKind { kind: SIGNATURE, name: "signature", room: Journal, kept: Good, refers: &[],
@@ -158,6 +158,8 @@ pub const KINDS: [RowKind; 39] = [
         decode: |name, _, value| name.evidence(value) },
     RowKind { kind: CLAIMED, name: "claimed", room: Journal, kept: Good, refers: &[EVIDENCE],
         decode: |name, _, value| Ok(Row::Claimed(name.word()?, claimed::Claimed::decode(value)?)) },
+    RowKind { kind: ABOUT, name: "about", room: Journal, kept: Good, refers: &[ENTRY, VOID],
+        decode: |_, key, value| Ok(Row::About(about::decode(key, value)?)) },
     RowKind { kind: ATTEMPT, name: "attempt", room: Solver, kept: Done, refers: &[LANE, CLAIM, REQUEST, RESOURCE],
         decode: |name, _, value| {
             let (lane, id) = name.of_lane()?;
@@ -208,6 +210,7 @@ pub enum Row {
     Evidence(String, u64, Box<evidence::Evidence>),
     /// The digest of the request, and its statement.
     Claimed(B256, claimed::Claimed),
+    About(about::About),
     Halt(String, halt::Halt),
     Request(B256, Box<Request>),
     Order {

@@ -1,6 +1,8 @@
-//! Which statement a request was first signed for. Written once, with the statement's evidence, never changed.
+//! Which statement a request was signed for. Written with the statement's evidence; where equal requests of callers with
+//! other rights are signed for several, the last one counts.
 //!
-//! Key: the digest of the request, 32 bytes. Value, format 1: [`Claimed`] in postcard.
+//! Key: the digest of the request, 32 bytes; whoever sent it. Digests of before had the caller's label in them: their
+//! rows are found by nobody. Value, format 1: [`Claimed`] in postcard.
 //!
 //! The row lives for ever. Some 150 bytes.
 

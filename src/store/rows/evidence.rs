@@ -1,9 +1,9 @@
-//! Why statements were signed: the request, what was read for it, and which providers said so. Written once, with the
-//! statement's entry, never changed.
+//! Why statements were signed: the request, what was read for it, which providers said so, and by which rules blocks
+//! counted as final. Written once, with the statement's entry, never changed.
 //!
 //! Key: the statement's key, a zero byte, the second in which the entry was recorded in 8 bytes big endian: a statement
-//! that was void and is signed again has two. Value, format 1: [`Evidence`] in postcard, as one zstd frame with a
-//! checksum.
+//! that was void and is signed again has two. Value, format 2: [`Evidence`] in postcard, as one zstd frame with a
+//! checksum. Format 1 is the same without the last field, the rules.
 //!
 //! The row lives for ever. Some 1 KB for a deposit.
 
@@ -11,13 +11,15 @@ use std::cell::RefCell;
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
-use vm::evidence::Read;
+use vm::evidence::{Read, Rule};
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::{EVIDENCE, RowError, prefix};
 use crate::store::Key;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+/// The format without rules.
+const NO_RULES: u8 = 1;
 /// Fast: what is recorded waits for it.
 const LEVEL: i32 = 1;
 /// The most bytes of a frame's content: far more than a claim and its reads can have.
@@ -49,6 +51,9 @@ pub struct Evidence {
     /// The digest of the rules by which it judged.
     pub configuration: B256,
     pub reads: Vec<Read>,
+    /// The rules by which blocks counted as final, by chain; empty where an earlier version signed.
+    #[serde(default)]
+    pub rules: Vec<Rule>,
 }
 
 /// `at` is the second of the statement's entry.
@@ -68,12 +73,20 @@ impl Evidence {
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        let frame = super::plain("evidence", FORMAT, bytes)?;
+        let (frame, has_rules) = match bytes.split_first() {
+            Some((&NO_RULES, frame)) => (frame, false),
+            _ => (super::plain("evidence", FORMAT, bytes)?, true),
+        };
         let fields = UNPACK.with_borrow_mut(|unpack| match unpack {
             Some(unpack) => unpack.decompress(frame, MOST),
             None => zstd::bulk::decompress(frame, MOST),
         });
-        match postcard::take_from_bytes(&fields.map_err(wrong)?).map_err(wrong)? {
+        let mut fields = fields.map_err(wrong)?;
+        if !has_rules {
+            // The count of an empty list.
+            fields.push(0);
+        }
+        match postcard::take_from_bytes(&fields).map_err(wrong)? {
             (evidence, []) => Ok(evidence),
             _ => Err(wrong("trailing bytes")),
         }

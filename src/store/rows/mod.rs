@@ -37,6 +37,7 @@ macro_rules! stored {
     };
 }
 
+pub mod about;
 pub mod account;
 mod any;
 pub mod attempt;
@@ -124,6 +125,7 @@ pub const LARGE: Kind = Kind(43);
 pub const CANDLE: Kind = Kind(44);
 pub const EVIDENCE: Kind = Kind(45);
 pub const CLAIMED: Kind = Kind(46);
+pub const ABOUT: Kind = Kind(47);
 pub const ATTEMPT: Kind = Kind(50);
 pub const RESOURCE: Kind = Kind(51);
 

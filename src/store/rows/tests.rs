@@ -117,7 +117,7 @@ fn layout_of_evidence_never_changes() {
     assert_eq!((key.kind.0, hex(&key.name)), (46, "01".repeat(32)));
     let evidence = crate::store::fixtures::evidence();
     let row = evidence.encode().unwrap();
-    assert_eq!(row[0], 1);
+    assert_eq!(row[0], 2);
     let fields = zstd::bulk::decompress(&row[1..], 1 << 20).unwrap();
     let layout = [
         "242f6174746573746174696f6e732f6465706f7369746f72792d6465706f736974732f7631027b7d01056c6162656c05312e",
@@ -125,6 +125,7 @@ fn layout_of_evidence_never_changes() {
         "0909090909090909090909090909090909090909090909090909090909090920080808080808080808080808080808080808",
         "08080808080808080808080808085a0107010209612e6578616d706c65002071367821368086f025c0e2ec4d898d6406be12",
         "a55c711765bfcc16b17fb5539209612e6578616d706c6502",
+        RULES,
     ];
     assert_eq!(hex(&fields), layout.concat());
     assert_eq!(evidence::Evidence::decode(&row), Ok(evidence));
@@ -136,9 +137,64 @@ fn layout_of_evidence_never_changes() {
     let fields = postcard::to_allocvec(&read).unwrap();
     assert_eq!(hex(&fields), "0704307861620107080102080 9".replace(' ', ""));
     let mut other = row.clone();
-    other[0] = 2;
-    for wrong in [&[][..], &other, &row[..row.len() - 1], b"\x01nothing"] {
+    other[0] = 3;
+    for wrong in [&[][..], &other, &row[..row.len() - 1], b"\x02nothing"] {
         assert!(evidence::Evidence::decode(wrong).is_err());
+    }
+}
+
+/// The rules of the evidence of the fixtures, the last field.
+const RULES: &str = "01066f726967696e02ac02010101";
+
+#[test]
+fn evidence_of_format_1_has_no_rules() {
+    let evidence = crate::store::fixtures::evidence();
+    let row = evidence.encode().unwrap();
+    let fields = zstd::bulk::decompress(&row[1..], 1 << 20).unwrap();
+    let older = |fields: &[u8]| {
+        let frame = zstd::bulk::compress(fields, 1).unwrap();
+        evidence::Evidence::decode(&[&[1], &*frame].concat())
+    };
+    let known = evidence::Evidence {
+        rules: Vec::new(),
+        ..evidence
+    };
+    let without = &fields[..fields.len() - RULES.len() / 2];
+    assert_eq!(older(without), Ok(known));
+    for wrong in [&fields[..], &without[..without.len() - 1], &[]] {
+        assert!(older(wrong).is_err());
+    }
+    assert!(evidence::Evidence::decode(b"\x01nothing").is_err());
+}
+
+#[test]
+fn what_a_transaction_leads_to_is_in_the_name() {
+    use crate::store::Key;
+
+    let of = about::About {
+        chain: "base".into(),
+        transaction: "0x1".into(),
+        statement: "a/b".into(),
+    };
+    let (key, value) = (about::key("base", "0x1", "a/b"), about::encode());
+    let name = "626173650030783100612f62";
+    assert_eq!(
+        (key.kind.0, hex(&key.name), &*value),
+        (47, name.into(), &[1][..])
+    );
+    assert_eq!(about::decode(&key, &value), Ok(of));
+    for wrong in [&[][..], &[2], &[1, 0]] {
+        assert!(about::decode(&key, wrong).is_err(), "{wrong:?}");
+    }
+    let named = [
+        about::key("", "0x1", "a/b"),
+        about::key("base", "", "a/b"),
+        about::key("base", "0x1", ""),
+        Key::new(ABOUT, "base"),
+        Key::new(ABOUT, [0xff]),
+    ];
+    for key in named {
+        assert!(about::decode(&key, &value).is_err(), "{key:?}");
     }
 }
 

@@ -108,11 +108,16 @@ async fn public_key(vault: &Vault, asked: &GetPublicKeyRequest) -> Result<Public
     let wrong = i64::from(mood == Mood::Corrupted);
     Ok(PublicKey {
         algorithm: algorithm.into(),
-        pem_crc32c: Some(crc ^ wrong),
+        pem_crc32c: checksum(crc ^ wrong, mood),
         pem,
         name: name(mood).to_owned(),
         ..Default::default()
     })
+}
+
+/// The checksum of an answer; none in that mood.
+fn checksum(crc: i64, mood: Mood) -> Option<i64> {
+    (mood != Mood::Unchecked).then_some(crc)
 }
 
 fn name(mood: Mood) -> &'static str {
@@ -142,8 +147,8 @@ async fn sign(
     }
     Ok(AsymmetricSignResponse {
         signature,
-        signature_crc32c: Some(crc),
-        verified_digest_crc32c: true,
+        signature_crc32c: checksum(crc, mood),
+        verified_digest_crc32c: mood != Mood::Unverified,
         name: name(mood).to_owned(),
         ..Default::default()
     })

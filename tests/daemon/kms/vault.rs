@@ -34,6 +34,10 @@ pub enum Mood {
     OtherKey,
     /// An answer that was damaged on its way.
     Corrupted,
+    /// An answer without its checksum. Google alone has checksums.
+    Unchecked,
+    /// A signature of a digest whose checksum was not verified. Google alone verifies it.
+    Unverified,
     /// No DER signature.
     Malformed,
     /// A key of another kind.

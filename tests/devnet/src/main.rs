@@ -11,7 +11,7 @@ const USAGE: &str = "usage: devnet [--once | --attacks [NAME,...]]
 Starts three local chains, Bitcoin, Solana and three oracles, one of them with the integrator API and
 a solver. Requests are quoted, deposited, filled or refunded and settled, also from and to Bitcoin and
 Solana; then the same by hand: deposits, fills, a refund and withdrawals. It stays up until Ctrl-C.
-With --once it ends when the story is told.
+With --once it ends when the story is told, and each statement verified by its evidence.
 
 With --attacks strangers try what they can against the same, all of it or what is named, each beside an
 honest user's order; it fails if any of them gained something or changed what became of the user.";

@@ -20,7 +20,7 @@ use super::{
     decode::{self, Doubt, Mined, Rules},
     head::Tip,
     raw::{Quantity, RawHeader, RawReceipt, RawTransaction},
-    rpc::{self, Answer, Rpc, call, doubt, expect},
+    rpc::{Answer, Rpc, call, doubt, expect},
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, LARGE_EVENTS, Provider, ReadError, SpecError,
@@ -274,7 +274,7 @@ impl Node {
         let by_hash = !self.refuses_hashes();
         if by_hash {
             let at = json!({"blockHash": block.hash, "requireCanonical": true});
-            match self.ask(call(method, json!([of, at]))).await? {
+            match self.rpc.one(call(method, json!([of, at]))).await? {
                 Err(refused) if refused.code == INVALID_PARAMS => {}
                 answer => return expect(method, answer),
             }
@@ -282,7 +282,7 @@ impl Node {
         // One after the other: calls of one round may be answered in any order.
         let height = format!("{:#x}", block.number);
         self.still(block).await?;
-        let answer = self.ask(call(method, json!([of, height]))).await?;
+        let answer = self.rpc.one(call(method, json!([of, height]))).await?;
         self.still(block).await?;
         let answer = expect(method, answer)?;
         if by_hash {
@@ -295,16 +295,12 @@ impl Node {
     async fn still(&self, block: &Block) -> Result<(), ReadError> {
         let height = format!("{:#x}", block.number);
         let look = call("eth_getBlockByNumber", json!([height, false]));
-        let found: Option<RawHeader> = expect("eth_getBlockByNumber", self.ask(look).await?)?;
+        let answer = self.rpc.one(look).await?;
+        let found: Option<RawHeader> = expect("eth_getBlockByNumber", answer)?;
         if found.is_some_and(|found| found.hash == block.hash) {
             return Ok(());
         }
         Err(doubt("the chain changed between two reads"))
-    }
-
-    async fn ask(&self, one: rpc::Call) -> Result<Answer, ReadError> {
-        let answer = self.rpc.round(vec![one]).await?.pop();
-        answer.ok_or_else(|| doubt("an answer is missing"))
     }
 
     fn refuses_hashes(&self) -> bool {

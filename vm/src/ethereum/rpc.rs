@@ -76,7 +76,13 @@ impl Rpc {
         self.admitted(calls).await
     }
 
-    /// The same with calls that [`Self::admit`] has counted.
+    /// Sends one call.
+    pub async fn one(&self, call: Call) -> Result<Answer, ReadError> {
+        let answer = self.round(vec![call]).await?.pop();
+        answer.ok_or_else(|| doubt("an answer is missing"))
+    }
+
+    /// As [`Self::round`], with calls that [`Self::admit`] has counted.
     pub async fn admitted(&self, calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
         let answers = self.sent(calls).await;
         answers.map_err(|error| match error {

@@ -14,3 +14,6 @@ pub mod request;
 pub mod signature;
 pub mod text;
 pub mod trigger;
+
+/// Basis points of a whole.
+pub const BASIS_POINTS: u64 = 10_000;

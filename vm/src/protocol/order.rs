@@ -258,6 +258,12 @@ impl Output {
 }
 
 impl OutputPayment {
+    /// What the solver has to pay: `expected_amount`, and at least `minimum_amount`.
+    pub fn promised(&self) -> Result<U256, CodecError> {
+        let expected = text::number(&self.expected_amount)?;
+        Ok(expected.max(text::number(&self.minimum_amount)?))
+    }
+
     fn typed(&self, family: &Family) -> Result<typed::OutputPayment, OrderError> {
         let minimum = text::number(&self.minimum_amount);
         let expected = text::number(&self.expected_amount);
@@ -331,5 +337,22 @@ mod tests {
             U256::from_be_bytes(salt.0) - (U256::ONE << 128)
         ));
         assert!(!is_vouched(U256::from(1)));
+    }
+
+    #[test]
+    fn a_payment_promises_what_is_expected_and_never_less_than_its_minimum() {
+        let promised = |minimum: &str, expected: &str| {
+            let payment = OutputPayment {
+                recipient: String::new(),
+                currency: String::new(),
+                minimum_amount: minimum.into(),
+                expected_amount: expected.into(),
+            };
+            payment.promised().ok()
+        };
+        assert_eq!(promised("5", "7"), Some(U256::from(7)));
+        assert_eq!(promised("7", "5"), Some(U256::from(7)));
+        assert_eq!(promised("7", "many"), None);
+        assert_eq!(promised("many", "7"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A transaction of the solver's own, as a quorum has it.
+//! A transaction as a quorum has it: the solver's own, or one that the solver acts on.
 
 use crate::{Chain, CodecError, Head, ReadError, Transaction};
 
@@ -9,7 +9,7 @@ pub async fn at(chain: &Chain, id: &str, head: &Head) -> Result<Transaction, Rea
     chain.reader.transaction(&tx, head).await
 }
 
-/// The transaction as a quorum has it now, if there is one.
+/// The solver's own transaction as a quorum has it now, if there is one.
 pub async fn agreed(chain: &Chain, id: &str) -> Option<(Transaction, Head)> {
     let agreed = async {
         let head = chain.reader.fresh_head().await?;

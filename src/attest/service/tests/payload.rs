@@ -1,5 +1,7 @@
 //! Payload params of withdrawals that have been initiated.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -151,4 +153,25 @@ fn a_depository_whose_signatures_cover_no_values_is_told_nothing() {
         let checked = crate::attest::withdrawal::check_values(&spec, &depository);
         assert_eq!(checked.is_ok(), fits, "{text}");
     }
+}
+
+/// Nothing would end such a withdrawal: the balance stays where it is.
+#[tokio::test]
+async fn no_balance_is_set_apart_for_a_depository_that_is_told_nothing() {
+    static BLIND: LazyLock<Family> = LazyLock::new(|| Family {
+        covers_values: Some(|_| false),
+        ..*fixtures::family()
+    });
+    let mut world = apart();
+    assert_eq!(world.initiated(&owned(|_| {})).await, "OK");
+    let mut spec = fixtures::spec("ethereum");
+    spec.family = &BLIND;
+    let known = world.oracle.chains.get_mut("ethereum").unwrap();
+    known.chain.as_mut().unwrap().spec = Arc::new(spec);
+    let other = owned(|requested| requested.nonce = B256::with_last_byte(8).to_string());
+    assert_eq!(world.initiated(&other).await, "WITHDRAWALS_UNSUPPORTED");
+    let first = world.oracle.initiation(&initiation_claim(500), None).await;
+    assert_eq!(word(first), "WITHDRAWALS_UNSUPPORTED");
+    let read = world.oracle.initiated(&initiation_claim(500)).await;
+    assert_eq!(word(read), "OK");
 }

@@ -67,7 +67,7 @@ impl Bench {
         let request = request::fixtures::request(number);
         let insert = self.requests.insert(&request, Batch::new());
         insert.await.unwrap();
-        let place = apply::place(&vm::testing::block(AT, 0));
+        let place = Inclusion::from(&vm::testing::block(AT, 0));
         let mut seen = Vec::new();
         for (transaction, index) in positions {
             let mut deposit = fixtures::deposit(request.order_id, *index);
@@ -148,7 +148,7 @@ async fn what_is_not_final_yet_takes_no_place_from_what_is() {
     // Their block is young, and they are first by kind.
     let young = |facts: &mut Facts| {
         for deposit in &mut facts.deposits {
-            deposit.place = apply::place(&vm::testing::block(AT + 9, 0));
+            deposit.place = Inclusion::from(&vm::testing::block(AT + 9, 0));
         }
     };
     let batch = opened(Batch::new(), early.id, early.id, NOW);

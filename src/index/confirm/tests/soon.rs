@@ -26,7 +26,7 @@ async fn bench(most: u64, amounts: &[u64]) -> (Bench, Vec<Request>) {
         let mut deposit = fixtures::deposit(request.order_id, 0);
         deposit.amount = U256::from(*amount);
         let transaction = fixtures::tx(u64::from(number));
-        let place = apply::place(&vm::testing::block(HERE, 0));
+        let place = Inclusion::from(&vm::testing::block(HERE, 0));
         let known = apply::deposit("origin", &transaction, &place, &deposit);
         let entry = Entry {
             deposit: &known,

@@ -4,6 +4,7 @@ mod abroad;
 mod across;
 mod act;
 pub mod api;
+mod evidence;
 pub mod life;
 pub mod oracles;
 pub mod page;
@@ -14,30 +15,23 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use devnet::world::{Abroad, Devnet, Options};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use evidence::Proof;
 use oracles::{Oracles, Setup};
 use page::{Ledger, Page};
 use paste::Paste;
 use story::Story;
 
-/// Runs the story; without `once` stays up until Ctrl-C or SIGTERM.
+/// Runs the story; with `once` shows then what its statements rest on, without it stays up until Ctrl-C or SIGTERM.
 pub async fn run(once: bool) -> Result<()> {
     let page = Page::new();
     let mut terminate = signal(SignalKind::terminate())?;
     let directory = tempfile::Builder::new()
         .prefix("intentd-devnet-")
         .tempdir()?;
-    let options = Options {
-        block_time: Some(1),
-        ..Options::default()
-    };
-    page.line("starting three chains, compiling and deploying contracts ...")?;
-    let world = Devnet::with(options).await?;
-    let sites = tokio::select! {
-        sites = abroad::start(&page) => sites?,
-        _ = tokio::signal::ctrl_c() => return Ok(()),
-        _ = terminate.recv() => return Ok(()),
+    let Some((world, sites)) = start(&page, &mut terminate).await? else {
+        return Ok(());
     };
     let mut files = world.files();
     let (mut more, mut blocks) = (Vec::new(), Vec::new());
@@ -59,6 +53,7 @@ pub async fn run(once: bool) -> Result<()> {
         _ = tokio::signal::ctrl_c() => None,
         _ = terminate.recv() => None,
     };
+    let (proved, urls) = (told.is_some() && once, oracles.urls.clone());
     if let (Some(told), false) = (told, once) {
         let paste = Paste {
             page: &page,
@@ -75,7 +70,33 @@ pub async fn run(once: bool) -> Result<()> {
         }
         page.line("\nstopping")?;
     }
-    oracles.stop().await
+    oracles.stop().await?;
+    if !proved {
+        return Ok(());
+    }
+    let proof = Proof {
+        page: &page,
+        world: &world,
+        setup: &setup,
+        urls: &urls,
+        directory: directory.path(),
+    };
+    proof.show(&mut terminate).await
+}
+
+/// The world, and the chains abroad; `None` where somebody ends it before they are up.
+async fn start(page: &Page, terminate: &mut Signal) -> Result<Option<(Devnet, Vec<Arc<Abroad>>)>> {
+    let options = Options {
+        block_time: Some(1),
+        ..Options::default()
+    };
+    page.line("starting three chains, compiling and deploying contracts ...")?;
+    let world = Devnet::with(options).await?;
+    tokio::select! {
+        sites = abroad::start(page) => Ok(Some((world, sites?))),
+        _ = tokio::signal::ctrl_c() => Ok(None),
+        _ = terminate.recv() => Ok(None),
+    }
 }
 
 async fn tell(

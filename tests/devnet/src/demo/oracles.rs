@@ -21,7 +21,7 @@ use intentd::{
 use serde_json::Value;
 use tokio::{
     net::TcpListener,
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -124,8 +124,52 @@ impl Oracles {
     }
 }
 
+/// One of them that has ended, started again as an oracle only: to be asked why it signed.
+pub struct Alone {
+    pub data_dir: PathBuf,
+    /// Its environment.
+    pub variables: Vec<(String, String)>,
+    task: JoinHandle<Result<()>>,
+    shutdown: CancellationToken,
+}
+
+impl Alone {
+    /// Starts oracle `number` over the store that it left below `directory`. `urls` are where all of them were.
+    pub async fn start(
+        world: &Devnet,
+        (setup, number): (&Setup, usize),
+        urls: &[Url],
+        directory: &Path,
+    ) -> Result<Self> {
+        let mut variables = variables(world, (setup, number), urls, directory)?;
+        variables.retain(|(name, _)| name != "INTEGRATOR_HTTP_PORT");
+        let config = Config::from_variables(variables.clone())?;
+        let daemon = Daemon::open(&config).await?;
+        let listeners = Listeners {
+            oracle: listen().await?,
+            ops: listen().await?,
+            integrator: None,
+        };
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn(daemon.serve(listeners, shutdown.clone()));
+        let data_dir = data_dir(directory, number);
+        asked(&data_dir, &Question::Halts {}).await?;
+        Ok(Self {
+            data_dir,
+            variables,
+            task,
+            shutdown,
+        })
+    }
+
+    pub async fn stop(self) -> Result<()> {
+        self.shutdown.cancel();
+        self.task.await?
+    }
+}
+
 /// Where oracle `number` keeps its store.
-fn data_dir(directory: &Path, number: usize) -> PathBuf {
+pub fn data_dir(directory: &Path, number: usize) -> PathBuf {
     directory
         .join(format!("oracle-{}", number + 1))
         .join("data")
@@ -138,18 +182,23 @@ async fn app_key(data_dir: &Path) -> Result<String> {
         scopes: usual_scopes(),
         tier: Tier::Unlimited,
     });
+    match asked(data_dir, &question).await? {
+        Answer::Integrators(Outcome::Key { key }) => Ok(key.expose().to_owned()),
+        other => bail!("no key, but {other:?}"),
+    }
+}
+
+/// What a daemon that is starting answers to its operator.
+async fn asked(data_dir: &Path, question: &Question) -> Result<Answer> {
     let asked = async {
         loop {
-            match admin::ask(data_dir, &question).await {
+            match admin::ask(data_dir, question).await {
                 Err(AskError::NoDaemon(_)) => sleep(Duration::from_millis(20)).await,
                 asked => return asked,
             }
         }
     };
-    match timeout(START, asked).await.context("no daemon answers")?? {
-        Answer::Integrators(Outcome::Key { key }) => Ok(key.expose().to_owned()),
-        other => bail!("no key, but {other:?}"),
-    }
+    Ok(timeout(START, asked).await.context("no daemon answers")??)
 }
 
 async fn listen() -> Result<TcpListener> {

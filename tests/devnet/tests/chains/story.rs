@@ -9,7 +9,7 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(400);
 
 /// A bitcoind, whose first build takes longer than any of these waits.
 async fn bitcoind() {
@@ -63,12 +63,24 @@ async fn story_goes_from_quotes_to_settlement() {
     assert_eq!(count("hub takes the fill"), 2 + 6);
     assert_eq!(count("hub takes the refund"), 1);
     assert_eq!(count("user sends approve"), 1);
-    let last = &told[told.len() - 4..];
+    let end = told.iter().position(|line| line == "Evidence").unwrap();
+    proved(&told[end + 1..]);
+    let last = &told[end - 5..end - 1];
     let held = ["0.014 BTC", "4.001 SOL", "0.75 ETH", "425 USD"];
     for (line, held) in last.iter().zip(held) {
         assert!(line.ends_with(&format!("{held} = {held}")), "{last:?}");
     }
     lives(&told);
+}
+
+/// Each oracle has signed what was told by hand, at least, and all that it has signed is verified.
+fn proved(lines: &[String]) {
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for line in lines {
+        let counted = line.strip_suffix(" statements verified without a provider");
+        let count = counted.and_then(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+        assert!(count.is_some_and(|count| count >= 6 + 6 * 2), "{line}");
+    }
 }
 
 /// Each request goes through its states in their order, and the hub pays the solver what went in.

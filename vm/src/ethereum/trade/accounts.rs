@@ -39,13 +39,11 @@ impl trade::Accounts for Accounts {
         let token = account(currency)?;
         if token.is_zero() {
             let held = rpc::call("eth_getBalance", json!([owner, "latest"]));
-            let held: Quantity = expect("eth_getBalance", self.one(held).await?)?;
+            let held: Quantity = expect("eth_getBalance", self.0.one(held).await?)?;
             return Ok(held.0);
         }
-        let answer = self
-            .one(view(token, &Token::balanceOfCall { owner }))
-            .await?;
-        amount("balanceOf", answer)
+        let call = view(token, &Token::balanceOfCall { owner });
+        amount("balanceOf", self.0.one(call).await?)
     }
 
     async fn currency(&self, address: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
@@ -90,11 +88,12 @@ impl trade::Contracts for Accounts {
             return Ok(Amount::MAX);
         }
         let call = view(token, &Token::allowanceCall { owner, spender });
-        amount("allowance", self.one(call).await?)
+        amount("allowance", self.0.one(call).await?)
     }
 
     async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
-        let found: Bytes = expect("eth_getCode", self.one(code(account(address)?)).await?)?;
+        let answer = self.0.one(code(account(address)?)).await?;
+        let found: Bytes = expect("eth_getCode", answer)?;
         Ok(!found.is_empty())
     }
 
@@ -109,7 +108,7 @@ impl trade::Contracts for Accounts {
     async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
         let tag = if waiting { "pending" } else { "latest" };
         let params = json!([account(owner)?, tag]);
-        let answer = self.one(rpc::call("eth_getTransactionCount", params));
+        let answer = self.0.one(rpc::call("eth_getTransactionCount", params));
         let count: Quantity = expect("eth_getTransactionCount", answer.await?)?;
         count.small().ok_or_else(|| doubt("nonce out of range"))
     }
@@ -136,11 +135,6 @@ impl Accounts {
             }
             Err(error) => vec![Err(error); calls.len()],
         }
-    }
-
-    async fn one(&self, call: rpc::Call) -> Result<Answer, ReadError> {
-        let answer = self.0.round(vec![call]).await?.pop();
-        answer.ok_or_else(|| doubt("an answer is missing"))
     }
 }
 

@@ -65,8 +65,7 @@ impl Scan {
     ) -> Result<(B256, Vec<Found>), ReadError> {
         let at = format!("{number:#x}");
         let call = rpc::call("eth_getBlockByNumber", json!([at, false]));
-        let answer = self.rpc.round(vec![call]).await?.pop();
-        let answer = answer.ok_or_else(|| doubt("an answer is missing"))?;
+        let answer = self.rpc.one(call).await?;
         let block: Option<Block> = expect("eth_getBlockByNumber", answer)?;
         let block = block.ok_or_else(|| ReadError::Unavailable(format!("no block {number}")))?;
         let found = match self.together(&at, &block, &wanted).await? {

@@ -118,9 +118,7 @@ impl TxInspector {
     /// chain.
     async fn block(&self, number: u64) -> Result<Block, ReadError> {
         let at = json!([format!("{number:#x}"), false]);
-        let calls = vec![rpc::call("eth_getBlockByNumber", at)];
-        let answer = self.rpc.round(calls).await?.pop();
-        let answer = answer.ok_or_else(|| doubt("an answer is missing"))?;
+        let answer = self.rpc.one(rpc::call("eth_getBlockByNumber", at)).await?;
         let header: Option<RawHeader> = expect("eth_getBlockByNumber", answer)?;
         header
             .and_then(|header| header.block())

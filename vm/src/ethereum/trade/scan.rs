@@ -38,14 +38,14 @@ pub struct Scan {
 #[async_trait]
 impl Scanner for Scan {
     async fn head(&self) -> Result<Block, ReadError> {
-        let answer = self.rpc.round(vec![block_at("latest")]).await?.pop();
+        let answer = self.rpc.one(block_at("latest")).await?;
         header(answer)?.ok_or_else(|| ReadError::Unavailable("no head".into()))
     }
 
     /// Chains of this family skip no height.
     async fn block(&self, height: u64) -> Result<Option<Block>, ReadError> {
         let at = format!("{height:#x}");
-        let block = header(self.rpc.round(vec![block_at(&at)]).await?.pop())?;
+        let block = header(self.rpc.one(block_at(&at)).await?)?;
         match block {
             Some(block) if block.number != height => Err(doubt("a header of another height")),
             block => Ok(block),
@@ -93,9 +93,8 @@ impl Scan {
     /// What a block holds by all of its logs, which are those of its bloom.
     async fn held(&self, summary: &Summary) -> Result<Vec<DepositTx>, ScanError> {
         let filter = json!([{"blockHash": summary.block.hash}]);
-        let call = rpc::call("eth_getLogs", filter);
-        let answer = self.rpc.round(vec![call]).await?.pop();
-        let found = match logs(answer.ok_or_else(|| doubt("an answer is missing"))?) {
+        let answer = self.rpc.one(rpc::call("eth_getLogs", filter)).await?;
+        let found = match logs(answer) {
             Err(ScanError::TooLarge(_)) => self.all_of(&summary.block).await?,
             found => found?,
         };
@@ -166,9 +165,9 @@ impl Scan {
         let answers = self.rpc.round_about_one(calls).await.map_err(failed)?;
         let [before, emitted, moved, after] =
             <[Answer; 4]>::try_from(answers).map_err(|_| doubt("an answer is missing"))?;
-        let before = header(Some(before))?
+        let before = header(before)?
             .ok_or_else(|| ReadError::Unavailable("behind the end of the range".into()))?;
-        if before.number != *blocks.end() || header(Some(after))?.as_ref() != Some(&before) {
+        if before.number != *blocks.end() || header(after)?.as_ref() != Some(&before) {
             return Err(doubt("the chain changed between two reads").into());
         }
         let mut found = logs(emitted)?;
@@ -211,8 +210,7 @@ fn block_at(at: &str) -> rpc::Call {
     rpc::call("eth_getBlockByNumber", json!([at, false]))
 }
 
-fn header(answer: Option<Answer>) -> Result<Option<Block>, ReadError> {
-    let answer = answer.ok_or_else(|| doubt("an answer is missing"))?;
+fn header(answer: Answer) -> Result<Option<Block>, ReadError> {
     let header: Option<RawHeader> = expect("eth_getBlockByNumber", answer)?;
     header
         .map(|header| {

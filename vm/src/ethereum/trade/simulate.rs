@@ -16,7 +16,7 @@ use crate::{
     ethereum::{
         address::account,
         raw::Quantity,
-        rpc::{self, Answer, Rpc, doubt},
+        rpc::{self, Rpc, doubt},
         rpc_error,
     },
     trade::{self, Authorization, Call, FeeRate, Revert, Trial},
@@ -56,11 +56,11 @@ impl trade::Simulator for Simulator {
         let mut request = request(&call)?;
         authorized(&mut request, authorizations)?;
         priced(&mut request, trial);
-        let at = |tag| vec![rpc::call("eth_estimateGas", json!([request, tag]))];
-        let mut answer = self.one(at("pending")).await?;
+        let at = |tag| rpc::call("eth_estimateGas", json!([request, tag]));
+        let mut answer = self.0.one(at("pending")).await?;
         if matches!(&answer, Err(refused) if rpc_error::reverted(refused).is_none()) {
             // Not every node has a pending block.
-            answer = self.one(at("latest")).await?;
+            answer = self.0.one(at("latest")).await?;
         }
         if let Err(refused) = &answer
             && rpc_error::is_short_of_gas(refused, trial.most)
@@ -99,18 +99,11 @@ impl trade::Simulator for Simulator {
         }
         let request = json!({"to": sender, "data": Bytes::from(data)});
         let params = json!([request, "latest", Value::Object(code)]);
-        let answer = self.one(vec![rpc::call("eth_estimateGas", params)]).await?;
+        let answer = self.0.one(rpc::call("eth_estimateGas", params)).await?;
         match outcome::<Quantity>("eth_estimateGas", answer)? {
             Ok(gas) => Ok(Ok(gas.small().ok_or_else(|| doubt("gas out of range"))?)),
             Err(revert) => Ok(Err(revert)),
         }
-    }
-}
-
-impl Simulator {
-    async fn one(&self, calls: Vec<rpc::Call>) -> Result<Answer, ReadError> {
-        let answer = self.0.round(calls).await?.pop();
-        answer.ok_or_else(|| doubt("an answer is missing"))
     }
 }
 

@@ -49,7 +49,7 @@ impl trade::Writer for Writer {
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
         let call = rpc::call("eth_sendRawTransaction", json!([raw]));
-        match self.one(vec![call]).await? {
+        match self.0.one(call).await? {
             Err(refused) => Ok(rpc_error::broadcast(&refused)),
             answer => {
                 let hash: B256 = expect("eth_sendRawTransaction", answer)?;
@@ -89,11 +89,6 @@ impl trade::Writer for Writer {
 }
 
 impl Writer {
-    async fn one(&self, calls: Vec<rpc::Call>) -> Result<Answer, ReadError> {
-        let answer = self.0.round(calls).await?.pop();
-        answer.ok_or_else(|| doubt("an answer is missing"))
-    }
-
     /// The block that a receipt names, if it is on the chain that the head belongs to.
     async fn place(&self, mined: &Mined) -> Result<(Block, u64), ReadError> {
         let at = |tag: &str| rpc::call("eth_getBlockByNumber", json!([tag, false]));
