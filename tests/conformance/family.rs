@@ -279,6 +279,11 @@ pub trait Script: Sync {
 
     /// A transaction that cannot be in a block beside `tx`: both spend the same.
     fn rival(&self, tx: &Tx) -> Offered<Tx>;
+
+    /// A transaction that spends what `tx` gave back to its payer, and pays for the inclusion of both: a deposit for an
+    /// order, or none. With what is signed of it.
+    fn child(&self, tx: &Tx, order: Option<B256>) -> Offered<(Tx, Expected)>;
+
     /// The family's encoding of a withdrawal, which the allocator may record.
     fn withdrawal(&self, asked: &Withdrawing<'_>) -> Vec<u8>;
 

@@ -59,6 +59,12 @@ pub fn printed(cells: &BTreeMap<(usize, usize), Cell>) -> String {
     text
 }
 
+/// The part of a page that shows the rows.
+pub fn part(page: &str) -> &str {
+    let (_, part) = page.split_once("\n## The matrix\n").unwrap();
+    part.split("\n## ").next().unwrap()
+}
+
 /// Case and rule of each row that a page shows.
 pub fn rows_of(page: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = page.lines().filter(|line| line.starts_with("| "));

@@ -24,13 +24,15 @@ use crate::{
 
 /// The index names what spends an output, and lists what users have; nodes know what they watch.
 const PROVIDERS: [&str; 3] = ["one", "two", INDEX];
-/// Blocks, with its own, until a block is final.
-const FINAL: u64 = 7;
+/// Blocks, with its own, until a block is final, where a scenario says nothing else.
+pub const FINAL: u64 = 7;
 /// Blocks before the start of the test: coinbases have to be old.
 const BEFORE: u64 = 125;
 /// Satoshis of each output that the solver and the user have at first, and how many there are.
 const COIN: u64 = 100_000_000;
 const COINS: usize = 40;
+/// Satoshis of the only output that the poor user has.
+pub const LITTLE: u64 = 10_000_000;
 /// Satoshis per virtual byte, and blocks after which they grow by one while blocks include nothing of the solver's.
 const RATE: u64 = 5;
 const GROWTH: u64 = 10;
@@ -53,6 +55,11 @@ fn depository() -> Key {
     Key::of(0xd0).unwrap()
 }
 
+/// A user who has [`LITTLE`].
+pub fn poor() -> Key {
+    Key::of(0xc3).unwrap()
+}
+
 /// The chain with its world.
 pub struct Bitcoin {
     about: About,
@@ -63,8 +70,9 @@ pub struct Bitcoin {
 }
 
 impl Bitcoin {
-    /// The chain has its world under the name of `machine` and its own: machines run at the same time.
-    pub fn new(machine: &str, (name, number, pace): Named) -> Self {
+    /// The chain has its world under the name of `machine` and its own: machines run at the same time. `depth`: blocks,
+    /// with its own, until a block is final.
+    pub fn new(machine: &str, (name, number, pace): Named, depth: u64) -> Self {
         let host = format!("{machine}-{name}").to_lowercase();
         let since = clock::GENESIS - BEFORE * pace;
         let rules = Rules {
@@ -78,11 +86,12 @@ impl Bitcoin {
         for owner in [solver(), user()] {
             assert!(world.fund(&owner.script(), COIN, COINS));
         }
+        assert!(world.fund(&poor().script(), LITTLE, 1));
         world.mine_until(clock::GENESIS);
         let entry = json!({
             "id": name, "hubChainId": number.to_string(), "depository": depository().address(),
             "additionalData": {
-                "network": "regtest", "finalizationBlocks": FINAL, "walletSince": 0,
+                "network": "regtest", "finalizationBlocks": depth, "walletSince": 0,
                 "esploraCompatibleApiUrl": world.url(INDEX),
             },
         });
@@ -139,12 +148,13 @@ impl Side for Bitcoin {
     }
 
     /// Whoever includes it gets what is missing.
-    fn short(&self, data: &Value) -> Value {
+    fn short(&self, data: &Value, missing: U256) -> Value {
+        let missing = Amount::from_sat(u64::try_from(missing).unwrap());
         let bytes = hex::decode(data["psbt"].as_str().unwrap()).unwrap();
         let mut psbt = Psbt::deserialize(&bytes).unwrap();
         let outputs = psbt.unsigned_tx.output.iter_mut();
         for output in outputs.filter(|it| it.script_pubkey == depository().script()) {
-            output.value -= Amount::ONE_SAT;
+            output.value -= missing;
         }
         json!({ "psbt": hex::encode(psbt.serialize()) })
     }
@@ -158,6 +168,10 @@ impl Blocks for Bitcoin {
     fn mine_until(&self, now: u64) {
         self.world.mine_until(now);
         self.rise();
+    }
+
+    fn height(&self) -> u64 {
+        self.world.height()
     }
 
     fn act(&self, act: Act) {
@@ -175,6 +189,7 @@ impl Blocks for Bitcoin {
                 *self.held.lock().unwrap() = held.then(|| world.height());
             }
             Act::Provider(manner) => world.set_manners(PROVIDERS[1], manner.scripted()),
+            Act::Fees(fees) => world.set_rate(u64::try_from(fees.of(RATE.into())).unwrap()),
             Act::Stand(seconds) => world.stand(seconds),
             Act::Reorg { depth, lost } => {
                 world.reorg(depth, &mut |done| !lost || done.payer != own);

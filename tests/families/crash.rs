@@ -5,10 +5,12 @@
 //! `INTENTD_CRASHES` says how many rounds each family has (10); `INTENTD_CRASH_SEED` repeats the choices of a run:
 //! `INTENTD_CRASHES=300 cargo test --release --test families -- --nocapture crash::`
 
+use alloy::primitives::U256;
 use fastrand::Rng;
 
 use crate::{
     KINDS, Pair, Verdict,
+    bitcoin::FINAL,
     deal::{Asset, Deal},
     fuse::Death,
     invariants::Ending,
@@ -54,12 +56,10 @@ impl Round {
 
     fn run(self) -> (Self, Verdict) {
         let called = format!("crash {}", self.number);
-        let verdict = lived(
-            self.pair(),
-            &called,
-            self.seed,
-            async |machine: &mut Machine| survived(machine, Rng::with_seed(self.seed)).await,
-        );
+        let made = async || Machine::new(self.pair(), &called, FINAL).await;
+        let verdict = lived(self.seed, made, async |machine: &mut Machine| {
+            survived(machine, Rng::with_seed(self.seed)).await
+        });
         (self, verdict)
     }
 }
@@ -91,7 +91,7 @@ impl User {
         // A quote for a user with outputs holds until the user's next transaction: each is taken at once.
         let deal = m.quote(asset, CENTS, self == Self::IsRefunded).await;
         match self {
-            Self::DepositsTooLittle => m.deposit_short(&deal),
+            Self::DepositsTooLittle => m.deposit_less(&deal, U256::ONE),
             _ => {
                 m.deposit(&deal);
             }

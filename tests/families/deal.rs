@@ -56,6 +56,17 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// What the API answers.
+pub type Answer = (StatusCode, Value);
+
+/// The code of a refusal; the answer where it is none of a bad request.
+pub fn code((status, answer): &Answer) -> String {
+    match *status {
+        StatusCode::BAD_REQUEST => text(&answer["errorCode"]).to_owned(),
+        _ => answer.to_string(),
+    }
+}
+
 /// The body of a request for a quote.
 fn wanted(asset: Asset, (from, to): (&About, &About), amount: U256) -> Value {
     json!({
@@ -117,22 +128,27 @@ impl Machine {
         asset.units(self.origin.about(), cents)
     }
 
-    /// The code with which a quote is refused; the answer where it is not.
-    pub async fn refused(&self, asset: Asset, amount: U256) -> String {
+    /// What a request for a quote is answered with, whose body has these fields besides, or instead.
+    pub async fn asked(&self, asset: Asset, amount: U256, changes: Value) -> Answer {
         let ends = (self.origin.about(), self.destination.about());
-        let body = wanted(asset, ends, amount);
-        let (status, answer) = self.ask(Method::POST, "/quote/v2", &body).await.unwrap();
-        match status {
-            StatusCode::BAD_REQUEST => text(&answer["errorCode"]).to_owned(),
-            _ => answer.to_string(),
-        }
+        let mut body = wanted(asset, ends, amount);
+        let fields = body.as_object_mut().unwrap();
+        fields.extend(changes.as_object().unwrap().clone());
+        self.ask(Method::POST, "/quote/v2", &body).await.unwrap()
     }
 
-    /// The same as [`Machine::deposit`], with one smallest unit less for the depository. The deal is of native currency.
-    pub fn deposit_short(&mut self, deal: &Deal) {
-        let short = deal.steps.iter().map(|data| self.origin.short(data));
+    /// The code with which a quote is refused; the answer where it is not.
+    pub async fn refused(&self, asset: Asset, amount: U256) -> String {
+        code(&self.asked(asset, amount, json!({})).await)
+    }
+
+    /// The same as [`Machine::deposit`], with so many smallest units less for the depository. The deal is of native
+    /// currency.
+    pub fn deposit_less(&mut self, deal: &Deal, missing: U256) {
+        let steps = deal.steps.iter();
+        let short = steps.map(|data| self.origin.short(data, missing));
         let sent: Vec<_> = short.map(|data| self.origin.follow(&data)).collect();
-        self.note(format!("the user sends {sent:?}, of one unit less"));
+        self.note(format!("the user sends {sent:?}, of {missing} units less"));
     }
 
     /// Sends the deposit of another quote, for the order of this one: a cent more, or it might be the same transaction.
@@ -161,15 +177,19 @@ impl Machine {
     pub async fn tell(&self, deal: &Deal, sent: &[String]) -> Vec<String> {
         let mut wrong = Vec::new();
         for transaction in sent {
-            let body = json!({
-                "chainId": self.origin.about().number, "txHash": transaction,
-                "requestId": deal.request,
-            });
-            let told = self.ask(Method::POST, "/transactions/index", &body).await;
+            let told = self.index(deal, transaction).await;
             let told = told.filter(|(status, _)| *status != StatusCode::OK);
             wrong.extend(told.map(|(_, answer)| format!("{transaction} is not taken: {answer}")));
         }
         wrong
+    }
+
+    /// Tells the API of one of the user's transactions; `None` while the process is dead.
+    pub async fn index(&self, deal: &Deal, transaction: &str) -> Option<Answer> {
+        let body = json!({
+            "chainId": self.origin.about().number, "txHash": transaction, "requestId": deal.request,
+        });
+        self.ask(Method::POST, "/transactions/index", &body).await
     }
 
     /// The search terms by which the listing does not find the request.
@@ -191,11 +211,14 @@ impl Machine {
 
     /// The request's status at the API.
     pub async fn status(&self, deal: &Deal) -> String {
+        text(&self.standing(deal).await["status"]).to_owned()
+    }
+
+    /// All that the API tells of where the request stands; null while the process is dead.
+    pub async fn standing(&self, deal: &Deal) -> Value {
         let target = format!("/intents/status/v3?requestId={}", deal.request);
         let answer = self.ask(Method::GET, &target, &Value::Null).await;
-        answer.map_or(String::new(), |(_, answer)| {
-            text(&answer["status"]).to_owned()
-        })
+        answer.map_or(Value::Null, |(_, answer)| answer)
     }
 
     /// The solver's payments to the recipient that name the order.

@@ -184,10 +184,10 @@ impl Side for Evm {
         hash.to_string()
     }
 
-    fn short(&self, data: &Value) -> Value {
+    fn short(&self, data: &Value, missing: U256) -> Value {
         let value: U256 = data["value"].as_str().unwrap().parse().unwrap();
         let mut data = data.clone();
-        data["value"] = (value - U256::ONE).to_string().into();
+        data["value"] = (value - missing).to_string().into();
         data
     }
 
@@ -207,6 +207,10 @@ impl Blocks for Evm {
         self.chain.mine_until(now);
     }
 
+    fn height(&self) -> u64 {
+        self.chain.lock().head()
+    }
+
     fn act(&self, act: Act) {
         match act {
             Act::Weather(weather) => *self.weather.lock().unwrap() = weather,
@@ -216,6 +220,11 @@ impl Blocks for Evm {
                 Manner::Late => Manners::Late,
                 Manner::Blind => Manners::LiesAboutReceipts,
             }),
+            Act::Fees(fees) => {
+                let mut world = self.chain.lock();
+                world.base = fees.of(GAS);
+                world.tip = world.base / 10;
+            }
             Act::Stand(seconds) => self.chain.stand(seconds),
             Act::Reorg { depth, lost } => {
                 let solver = self.chain.signer;

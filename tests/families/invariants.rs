@@ -5,7 +5,7 @@ use alloy::primitives::U256;
 use intentd::{
     request::{
         fact::{Facts, State},
-        reason::FailReason,
+        reason::{FailReason, RefundFailReason},
     },
     store::{
         Kind, Range, Store, check,
@@ -27,6 +27,10 @@ pub enum Ending {
     Twice,
     /// The user paid the recipient himself; the solver paid nobody.
     Own,
+    /// The user got back what the costs left of a deposit that was worth little.
+    Remainder,
+    /// The solver paid nobody: giving the deposit back cost more than it.
+    Kept,
 }
 
 /// Seconds within which every deal ends.
@@ -39,7 +43,8 @@ impl Machine {
     pub async fn ends(&mut self, deal: &Deal, wanted: Ending) -> Vec<String> {
         let status = match wanted {
             Ending::Filled | Ending::Twice | Ending::Own => "success",
-            Ending::Refunded => "refund",
+            Ending::Refunded | Ending::Remainder => "refund",
+            Ending::Kept => "failure",
         };
         let ended = self.until(PATIENCE, async |machine: &Machine| {
             let given_back = wanted != Ending::Twice || !machine.refunded(deal).is_empty();
@@ -62,9 +67,9 @@ impl Machine {
         let (filled, refunded) = (self.filled(deal), self.refunded(deal));
         let counts = match wanted {
             Ending::Filled => (1, 0),
-            Ending::Refunded => (0, 1),
+            Ending::Refunded | Ending::Remainder => (0, 1),
             Ending::Twice => (1, 1),
-            Ending::Own => (0, 0),
+            Ending::Own | Ending::Kept => (0, 0),
         };
         let mut wrong = Vec::new();
         if (filled.len(), refunded.len()) != counts {
@@ -74,7 +79,10 @@ impl Machine {
         wrong.extend(short.map(|one| format!("{} of {}", one.amount, deal.minimum)));
         // Of two deposits the second one may be a little more.
         let tenth = deal.amount / U256::from(10);
-        let fair = deal.amount - tenth..=deal.amount + tenth / U256::from(100);
+        let fair = match wanted {
+            Ending::Remainder => U256::ONE..=deal.amount,
+            _ => deal.amount - tenth..=deal.amount + tenth / U256::from(100),
+        };
         let unfair = refunded.iter().filter(|one| !fair.contains(&one.amount));
         wrong.extend(unfair.map(|one| format!("{} back of {}", one.amount, deal.amount)));
         wrong
@@ -102,6 +110,22 @@ impl Machine {
     pub async fn reasons(&self, deal: &Deal) -> Vec<FailReason> {
         let endings = self.facts(deal).await.endings.into_iter();
         endings.map(|one| one.reason).collect()
+    }
+
+    /// Why the operator has deposits of the request before him.
+    pub async fn parked(&self, deal: &Deal) -> Vec<RefundFailReason> {
+        let all = self.operator().parked(true).await.unwrap().into_iter();
+        let own = all.filter(|left| left.request == deal.request);
+        own.map(|left| left.parked.why).collect()
+    }
+
+    /// The operator has the solver decide anew about the request's deposits.
+    pub async fn release(&mut self, deal: &Deal) {
+        let all = self.operator().parked(true).await.unwrap().into_iter();
+        for left in all.filter(|left| left.request == deal.request) {
+            self.operator().release(left.deposit).await.unwrap();
+            self.note(format!("{} is released", left.deposit));
+        }
     }
 
     async fn facts(&self, deal: &Deal) -> Facts {

@@ -8,6 +8,7 @@ use intentd::{
     chains::{Chains, Loaded, Opened},
     market::Market,
     sign::{KeyRing, Signer, raw::RawKey},
+    solver::admin::AdminHandle,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ use crate::{
     market::{self, Prices},
     process::{Process, ProcessContext},
     scripted::{self, Scripted},
-    side::{Act, Kind, Named, Side},
+    side::{About, Act, Kind, Named, Side},
     solana::Solana,
 };
 
@@ -29,9 +30,11 @@ use crate::{
 pub const SOLVER: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 const ATTESTER: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 /// Origin, destination and settlement chain.
-const CHAINS: [Named; 3] = market::CHAINS;
+pub const CHAINS: [Named; 3] = market::CHAINS;
 /// Dollars' cents up to which deposits of native currency are acted on in their first block.
 pub const ACTED_ON_SOON: u64 = 5_000;
+/// Dollars that the solver pays on a network within an hour and has not been paid for.
+const CAP: u64 = 2_500;
 /// Seconds between two rounds of making blocks.
 const TICK: u64 = 2;
 
@@ -52,37 +55,48 @@ fn key(text: &str) -> Arc<dyn Signer> {
     Arc::new(RawKey::parse(text).unwrap())
 }
 
-fn side(kind: Kind, (shared, machine): (&Shared, &str), named: Named) -> Box<dyn Side> {
+/// What the chains of one machine have in common.
+pub fn shared() -> Shared {
+    Shared {
+        solver: key(SOLVER).address(),
+        signers: [key(ATTESTER).address(), Address::ZERO],
+        prices: Prices::new(),
+    }
+}
+
+/// A chain of a machine; blocks of Bitcoin's are final at `depth`.
+fn side(kind: Kind, (shared, machine, depth): (&Shared, &str, u64), named: Named) -> Box<dyn Side> {
     match kind {
         Kind::Evm => Box::new(Evm::traded(shared, named)),
         Kind::Scripted => Box::new(Scripted::new(machine, named)),
         Kind::Solana => Box::new(Solana::new(machine, named)),
-        Kind::Bitcoin => Box::new(Bitcoin::new(machine, named)),
+        Kind::Bitcoin => Box::new(Bitcoin::new(machine, named, depth)),
     }
 }
 
 impl Machine {
-    /// A machine whose process runs. `name` is unique among the machines of a pair.
-    pub async fn new(pair: Pair, name: &str) -> Self {
-        let (solver, attester) = (key(SOLVER), key(ATTESTER));
-        let shared = Shared {
-            solver: solver.address(),
-            signers: [attester.address(), Address::ZERO],
-            prices: Prices::new(),
-        };
+    /// A machine whose process runs. `name` is unique among the machines of a pair; blocks of Bitcoin's are final at
+    /// `depth`.
+    pub async fn new(pair: Pair, name: &str, depth: u64) -> Self {
+        let shared = shared();
         let name = format!("{}-{name}", crate::name(pair)).replace(' ', "-");
-        let of = (&shared, name.as_str());
-        let (origin, destination) = (side(pair.0, of, CHAINS[0]), side(pair.1, of, CHAINS[1]));
-        let hub = Evm::hub(&shared, CHAINS[2]);
+        let of = (&shared, name.as_str(), depth);
+        let ends = [side(pair.0, of, CHAINS[0]), side(pair.1, of, CHAINS[1])];
+        Self::between(ends, &shared).await
+    }
+
+    /// The same between an origin and a destination.
+    pub async fn between([origin, destination]: [Box<dyn Side>; 2], shared: &Shared) -> Self {
+        let hub = Evm::hub(shared, CHAINS[2]);
         let store = Mortal::new();
         let context = ProcessContext {
             store: store.clone(),
             market: market(&[&*origin, &*destination, &hub]),
             keys: KeyRing {
-                secp256k1: solver,
+                secp256k1: key(SOLVER),
                 ed25519: Some(Arc::new(scripted::solver())),
             },
-            attester,
+            attester: key(ATTESTER),
             solver_chain: CHAINS[2].0,
         };
         let mut machine = Self {
@@ -198,6 +212,17 @@ impl Machine {
         Some(process.api(method, target, body).await)
     }
 
+    /// What the operator asks the running solver through.
+    pub fn operator(&self) -> &AdminHandle {
+        self.process.as_ref().unwrap().operator()
+    }
+
+    /// Does something to the settlement chain.
+    pub fn settlement(&mut self, act: Act) {
+        self.note(format!("{}: {act:?}", CHAINS[2].0));
+        self.hub.blocks().act(act);
+    }
+
     /// The log of the scenario and of all blocks, by time.
     pub fn told(&self) -> Vec<String> {
         let chains = self.sides().map(|side| side.blocks().told());
@@ -242,23 +267,17 @@ fn chains(sides: [&dyn Side; 3], opened: [Opened; 3]) -> Chains {
 fn market(sides: &[&dyn Side]) -> Arc<Market> {
     let networks = sides.iter().map(|side| {
         let about = side.about();
-        let mut network = side.network();
-        let native = (about.native.as_str(), native_decimals(about.family));
-        let mut coin = listed(native, "COIN", ("coin", "major", "2000"));
-        coin["oneBlockUpTo"] = Asset::Native.units(about, ACTED_ON_SOON).to_string().into();
-        let mut currencies = vec![coin];
-        if about.name == CHAINS[2].0 {
-            network = json!({});
-        } else if about.token != about.native {
-            let token = (about.token.as_str(), 6);
-            currencies.push(listed(token, "USDC", ("usdc", "stable", "1")));
+        let is_hub = about.name == CHAINS[2].0;
+        let mut network = if is_hub { json!({}) } else { side.network() };
+        if network["currencies"].is_null() {
+            network["currencies"] = json!(currencies(about, is_hub));
         }
+        network["caps"] = json!({ "hourly": CAP.to_string() });
         network["name"] = json!(about.name);
         network["displayName"] = json!(about.name);
         network["chainId"] = json!(about.number);
         network["blockSeconds"] = json!(about.pace);
         network["fillConfirmations"] = json!(2);
-        network["currencies"] = json!(currencies);
         network
     });
     let file: Vec<_> = networks.collect();
@@ -271,11 +290,25 @@ fn market(sides: &[&dyn Side]) -> Arc<Market> {
     Arc::new(Market::parse(&json!(file).to_string(), family).unwrap())
 }
 
+/// The native currency, and where there is trade, the token.
+fn currencies(about: &About, is_hub: bool) -> Vec<Value> {
+    let native = (about.native.as_str(), native_decimals(about.family));
+    let mut coin = listed(native, "COIN", ("coin", "major", "2000"));
+    coin["oneBlockUpTo"] = Asset::Native.units(about, ACTED_ON_SOON).to_string().into();
+    let mut all = vec![coin];
+    if !is_hub && about.token != about.native {
+        let token = (about.token.as_str(), 6);
+        all.push(listed(token, "USDC", ("usdc", "stable", "1")));
+    }
+    all
+}
+
 fn native_decimals(family: &vm::Family) -> u8 {
     family.native_decimals.unwrap()
 }
 
-fn listed(
+/// A currency that the solver keeps, as the market file has it.
+pub fn listed(
     (address, decimals): (&str, u8),
     symbol: &str,
     (group, class, usd): (&str, &str, &str),

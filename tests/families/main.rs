@@ -37,6 +37,7 @@ mod evm;
 mod invariants;
 mod machine;
 mod process;
+mod quotes;
 mod scenarios;
 mod scripted;
 mod side;
@@ -72,15 +73,20 @@ fn set(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Whether it is one of the pairs in which each family is once the origin and once the destination.
+fn is_in_ring((origin, destination): Pair) -> bool {
+    let place = KINDS.iter().position(|kind| *kind == origin);
+    place.is_some_and(|place| KINDS[(place + 1) % KINDS.len()] == destination)
+}
+
 fn name((origin, destination): Pair) -> String {
     format!("{}-{}", origin.short(), destination.short())
 }
 
-/// Lets a machine live on a clock of its own; a panic is a result, too. `called` is unique among the machines of a pair.
+/// Lets a machine live on a clock of its own; a panic is a result, too.
 fn lived(
-    pair: Pair,
-    called: &str,
     seed: u64,
+    made: impl AsyncFnOnce() -> Machine,
     play: impl AsyncFnOnce(&mut Machine) -> Vec<String>,
 ) -> Verdict {
     let live = || {
@@ -91,7 +97,7 @@ fn lived(
             .unwrap();
         runtime.block_on(async {
             clock::begin(seed);
-            let mut machine = Machine::new(pair, called).await;
+            let mut machine = made().await;
             let mut wrong = play(&mut machine).await;
             wrong.extend(invariants::check(&machine).await);
             machine.stop().await;
@@ -168,7 +174,8 @@ fn every_family_trades_with_every_other_and_itself() {
     };
     let cells: Vec<_> = cells.filter(is_wanted).collect();
     let verdicts = together(cells, |(scenario, pair): (&Scenario, Pair)| {
-        let verdict = lived(pair, scenario.name, 1, async |machine: &mut Machine| {
+        let made = async || Machine::new(pair, scenario.name, scenario.depth()).await;
+        let verdict = lived(1, made, async |machine: &mut Machine| {
             (scenario.play)(machine).await
         });
         (scenario.name, pair, verdict)

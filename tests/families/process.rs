@@ -14,17 +14,22 @@ use intentd::{
     market::Market,
     run::engine::Engine,
     sign::{KeyRing, Signer},
+    solver::admin::AdminHandle,
     store::Store,
 };
 use reqwest::Client;
 use serde_json::Value;
 use vm::{ChainSpec, Endpoint};
 
-use crate::engine::{self, Asked, Inside, Tasks};
+use crate::{
+    clock,
+    engine::{self, Asked, Inside, Tasks},
+};
 
 /// Everything that a crash ends.
 pub struct Process {
     api: Router,
+    operator: AdminHandle,
     tasks: Tasks,
 }
 
@@ -53,6 +58,7 @@ impl Process {
         let trading = engine::trading(market, keys, context.solver_chain);
         let Engine {
             state,
+            solver,
             tasks: parts,
             ..
         } = tasks.engine(&trading, chains, (store, oracle)).await;
@@ -61,8 +67,18 @@ impl Process {
         }
         Self {
             api: Router::default().with(&state, intents::ROUTES).unwrap(),
+            operator: AdminHandle {
+                requests: solver.requests.clone(),
+                reconciliation: solver.reconciliation.subscribe(),
+                clock: clock::millis,
+            },
             tasks,
         }
+    }
+
+    /// What the operator asks the running solver through.
+    pub fn operator(&self) -> &AdminHandle {
+        &self.operator
     }
 
     /// Ends it.

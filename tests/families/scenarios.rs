@@ -3,22 +3,32 @@
 use std::{future::Future, pin::Pin};
 
 use alloy::primitives::U256;
-use intentd::request::reason::FailReason;
+use hyper::StatusCode;
+use intentd::request::reason::{FailReason, RefundFailReason};
 
 use crate::{
-    Pair,
+    Pair, bitcoin,
     deal::{Asset, Deal},
     invariants::Ending,
+    is_in_ring,
     machine::{ACTED_ON_SOON, Machine},
-    side::{Act, Manner, Side, Weather},
+    side::{Act, Fees, Manner, Side, Weather},
 };
 
 /// What a deal is worth, in cents of a dollar.
 const CENTS: u64 = 20_000;
 /// The same of a deposit that is acted on in its first block.
 const FEW_CENTS: u64 = ACTED_ON_SOON / 2;
+/// The same of an order of which no two are within the hour's cap.
+const MANY_CENTS: u64 = 150_000;
+/// The same of dust: less than a settlement costs, and more than the cheapest ones do.
+const DUST_CENTS: u64 = 4;
 /// Seconds within which a deposit is final and its fill is sent.
 const SOON: u64 = 240;
+/// Seconds in which a deposit is final, and has waited in vain for somebody to fill it.
+const IN_VAIN: u64 = 700;
+/// Seconds for which an origin makes no block.
+const STILL: u64 = 300;
 /// A day in seconds.
 const DAY: u64 = 86_400;
 
@@ -33,6 +43,16 @@ const SOON_FINAL: [&str; 2] = [
 ];
 /// The scenario of families whose users are asked to pay others themselves.
 const PAYS: &str = "user pays without a solver";
+/// Scenarios of families that show what waits for a block, from each of them once.
+const OF_SIGHTINGS: [&str; 2] = [
+    "deposit is told of too early",
+    "large deposit at its second block",
+];
+/// Scenarios in which each family is once the origin and once the destination.
+const OF_RING: [&str; 2] = [
+    "order is beyond the hourly cap",
+    "dust is parked and released",
+];
 
 /// What is wrong at the end of a scenario.
 type Wrong = Vec<String>;
@@ -52,7 +72,19 @@ impl Scenario {
             REPLACED => origin.has_sightings(),
             name if SOON_FINAL.contains(&name) => origin.has_confirmations(),
             PAYS => origin.has_own_payments(),
+            name if OF_SIGHTINGS.contains(&name) => {
+                origin.has_sightings() && is_in_ring((origin, destination))
+            }
+            name if OF_RING.contains(&name) => is_in_ring((origin, destination)),
             _ => true,
+        }
+    }
+
+    /// Blocks, with its own, until a block of Bitcoin's is final.
+    pub fn depth(&self) -> u64 {
+        match self.name == OF_SIGHTINGS[1] {
+            true => 2,
+            false => bitcoin::FINAL,
         }
     }
 }
@@ -81,6 +113,11 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     "amounts are too small for a quote", m => too_small(m),
     SOON_FINAL[0], m => acted_on(m, true),
     SOON_FINAL[1], m => acted_on(m, false),
+    OF_SIGHTINGS[0], m => too_early(m),
+    OF_SIGHTINGS[1], m => second_block(m),
+    OF_RING[0], m => capped(m),
+    OF_RING[1], m => parked(m),
+    "too little to give back", m => kept(m),
     "fill expires", m => expires(m, false),
     "fill expires over restarts", m => expires(m, true),
     "fill is given up", m => given_up(m),
@@ -251,7 +288,7 @@ async fn replaced(m: &mut Machine) -> Wrong {
 /// The deposit is given back: it does not pay for what the order asks for.
 async fn short(m: &mut Machine) -> Wrong {
     let deal = m.quote(Asset::Native, CENTS, false).await;
-    m.deposit_short(&deal);
+    m.deposit_less(&deal, U256::ONE);
     let mut all = m.ends(&deal, Ending::Refunded).await;
     let reasons = m.reasons(&deal).await;
     let so = reasons != [FailReason::DepositedAmountTooLowToFill];
@@ -288,6 +325,144 @@ async fn acted_on(m: &mut Machine, soon: bool) -> Wrong {
     let filled = m.until(100, async |m: &Machine| !m.filled(&deal).is_empty());
     let mut all = wrong(filled.await != soon, "it is filled too soon, or too late");
     all.extend(m.ends(&deal, Ending::Filled).await);
+    all
+}
+
+/// The origin makes one block, and then none for a while.
+async fn one_block(m: &mut Machine) -> Wrong {
+    let height = m.origin.blocks().height();
+    let made = m.until(2 * STILL, async |m: &Machine| {
+        m.origin.blocks().height() > height
+    });
+    let all = wrong(!made.await, "no block is made");
+    act(m, origin, Act::Stand(STILL));
+    all
+}
+
+/// Nobody can tell the API of a deposit before a block has it.
+async fn too_early(m: &mut Machine) -> Wrong {
+    act(m, origin, Act::Stand(30));
+    let deal = m.quote(Asset::Native, CENTS, false).await;
+    let sent = m.deposit(&deal);
+    m.pass(10).await;
+    let mut all = Vec::new();
+    for transaction in &sent {
+        let (status, answer) = m.index(&deal, transaction).await.unwrap();
+        let is_missing =
+            status == StatusCode::NOT_FOUND && answer["code"] == "TRANSACTION_NOT_FOUND";
+        all.extend(wrong(
+            !is_missing,
+            &format!("{status} in no block: {answer}"),
+        ));
+    }
+    all.extend(one_block(m).await);
+    all.extend(m.tell(&deal, &sent).await);
+    all.extend(m.ends(&deal, Ending::Filled).await);
+    all
+}
+
+/// Of two deposits in one block the small one is acted on at once, and the large one with the block behind it.
+async fn second_block(m: &mut Machine) -> Wrong {
+    act(m, origin, Act::Stand(30));
+    let few = m.quote(Asset::Native, FEW_CENTS, false).await;
+    m.deposit(&few);
+    let many = deposited(m, Asset::Native).await;
+    let mut all = one_block(m).await;
+    let filled = m.until(100, async |m: &Machine| !m.filled(&few).is_empty());
+    all.extend(wrong(
+        !filled.await,
+        "one block is too few for the small one",
+    ));
+    m.pass(60).await;
+    let soon = !m.filled(&many).is_empty();
+    all.extend(wrong(soon, "one block is enough for the large one"));
+    all.extend(one_block(m).await);
+    let filled = m.until(100, async |m: &Machine| !m.filled(&many).is_empty());
+    all.extend(wrong(
+        !filled.await,
+        "two blocks are too few for the large one",
+    ));
+    all.extend(m.ends(&few, Ending::Filled).await);
+    all.extend(m.ends(&many, Ending::Filled).await);
+    all
+}
+
+/// The hour's cap of the destination has room for one of two orders until that one is settled. The other one is given
+/// back, and nobody else is quoted.
+async fn capped(m: &mut Machine) -> Wrong {
+    m.settlement(Act::Weather(Weather::Held));
+    let first = m.quote(Asset::Token, MANY_CENTS, false).await;
+    m.deposit(&first);
+    let second = m.quote(Asset::Token, MANY_CENTS, false).await;
+    let mut all = is_filled(m, &first).await;
+    m.deposit(&second);
+    let amount = m.units(Asset::Token, MANY_CENTS);
+    let code = m.refused(Asset::Token, amount).await;
+    let so = code != "ROUTE_TEMPORARILY_RESTRICTED";
+    all.extend(wrong(so, &format!("quoted beyond the cap: {code}")));
+    m.until(IN_VAIN, async |m: &Machine| {
+        m.failure(&second).await.is_some()
+    })
+    .await;
+    let failure = m.failure(&second).await;
+    let so = failure != Some(FailReason::SolverCapacityExceeded);
+    all.extend(wrong(so, &format!("given back because of {failure:?}")));
+    m.settlement(Act::Weather(Weather::Fair));
+    all.extend(m.ends(&first, Ending::Filled).await);
+    all.extend(m.ends(&second, Ending::Refunded).await);
+    // What is settled counts no more.
+    m.quote(Asset::Token, MANY_CENTS, false).await;
+    all
+}
+
+/// What is worth less than its settlement waits for the operator, who has it given back when settlements are cheap.
+async fn parked(m: &mut Machine) -> Wrong {
+    let mut deal = m.quote(Asset::Native, CENTS, false).await;
+    let dust = m.units(Asset::Native, DUST_CENTS);
+    m.deposit_less(&deal, deal.amount - dust);
+    deal.amount = dust;
+    let parked = m.until(SOON, async |m: &Machine| !m.parked(&deal).await.is_empty());
+    let mut all = wrong(!parked.await, "it is not parked");
+    m.settlement(Act::Fees(Fees::Low));
+    act(m, origin, Act::Fees(Fees::Low));
+    m.pass(60).await;
+    let why = m.parked(&deal).await;
+    let so = why != [RefundFailReason::AmountTooLowToRefund] || !m.refunded(&deal).is_empty();
+    all.extend(wrong(
+        so,
+        &format!("parked because of {why:?}, and not left"),
+    ));
+    m.release(&deal).await;
+    all.extend(m.ends(&deal, Ending::Remainder).await);
+    let reasons = m.reasons(&deal).await;
+    let so = reasons != [FailReason::DepositedAmountTooLowToFill];
+    all.extend(wrong(so, &format!("given back because of {reasons:?}")));
+    all.extend(wrong(
+        !m.parked(&deal).await.is_empty(),
+        "it is still parked",
+    ));
+    all
+}
+
+/// Giving the deposit back costs more than it until it is too late for that.
+async fn kept(m: &mut Machine) -> Wrong {
+    let deal = m.quote(Asset::Token, CENTS, true).await;
+    m.settlement(Act::Fees(Fees::High));
+    m.pass(20).await;
+    m.deposit(&deal);
+    m.pass(SOON).await;
+    let status = m.status(&deal).await;
+    let so = status != "pending";
+    let mut all = wrong(so, &format!("{status} while it may become cheaper"));
+    m.skip(7 * DAY);
+    all.extend(m.ends(&deal, Ending::Kept).await);
+    let standing = m.standing(&deal).await;
+    let so = standing["failReason"] != "MANUAL_ADMIN_REFUND"
+        || standing["refundFailReason"] != "AMOUNT_TOO_LOW_TO_REFUND";
+    all.extend(wrong(so, &format!("told as {standing}")));
+    let why = m.parked(&deal).await;
+    let so = why != [RefundFailReason::AmountTooLowToRefund];
+    all.extend(wrong(so, &format!("parked because of {why:?}")));
     all
 }
 

@@ -28,6 +28,8 @@ const FINAL: u64 = 6;
 const BEFORE: u64 = 200;
 /// Smallest units of each currency that the solver and the user have at first.
 const PLENTY: u64 = 1_000_000_000_000_000;
+/// What a byte costs at first.
+const RATE: u128 = 10;
 
 /// The solver's key on such chains.
 pub fn solver() -> Key {
@@ -140,11 +142,11 @@ impl Side for Scripted {
         transaction.id()
     }
 
-    fn short(&self, data: &Value) -> Value {
+    fn short(&self, data: &Value, missing: U256) -> Value {
         let mut data = data.clone();
         let amount = &mut data["instructions"]["transfers"][0]["amount"];
         let whole: U256 = amount.as_str().unwrap().parse().unwrap();
-        *amount = (whole - U256::ONE).to_string().into();
+        *amount = (whole - missing).to_string().into();
         data
     }
 
@@ -158,6 +160,10 @@ impl Blocks for Scripted {
         self.world.mine_until(now);
     }
 
+    fn height(&self) -> u64 {
+        self.world.height()
+    }
+
     fn act(&self, act: Act) {
         let (world, own) = (&self.world, solver().bytes());
         match act {
@@ -166,6 +172,7 @@ impl Blocks for Scripted {
                 world.close(recipient().bytes(), weather == Weather::Failing);
             }
             Act::Provider(manner) => world.set_manners(PROVIDERS[1], manner.scripted()),
+            Act::Fees(fees) => world.set_rate(fees.of(RATE)),
             Act::Stand(seconds) => world.stand(seconds),
             Act::Reorg { depth, lost } => {
                 let mut keep = |one: &Transaction| !lost || one.unsigned.payer != own;

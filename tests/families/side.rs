@@ -103,11 +103,32 @@ impl Manner {
     }
 }
 
+/// What nodes ask for a unit of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fees {
+    /// A thousandth of what is usual.
+    Low,
+    /// A thousand times as much.
+    High,
+}
+
+impl Fees {
+    /// What is asked instead of the usual fee: never nothing.
+    pub fn of(self, usual: u128) -> u128 {
+        match self {
+            Self::Low => (usual / 1_000).max(1),
+            Self::High => usual * 1_000,
+        }
+    }
+}
+
 /// What a test does to a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     Weather(Weather),
     Provider(Manner),
+    /// Not on chains that ask nothing for work.
+    Fees(Fees),
     /// No block is made for this many seconds.
     Stand(u64),
     /// Other blocks replace the newest `depth` ones. They include the transactions of the replaced ones again, but
@@ -140,8 +161,8 @@ pub trait Side: Send + Sync {
     fn network(&self) -> Value;
     /// Sends the transaction of a step as the user; its id.
     fn follow(&self, data: &Value) -> String;
-    /// The step of a native deposit with one smallest unit less for the depository.
-    fn short(&self, data: &Value) -> Value;
+    /// The step of a native deposit with so many smallest units less for the depository.
+    fn short(&self, data: &Value, missing: U256) -> Value;
     fn blocks(&self) -> &dyn Blocks;
 }
 
@@ -149,6 +170,8 @@ pub trait Side: Send + Sync {
 pub trait Blocks {
     /// Makes the blocks that are due at `now`, in unix seconds.
     fn mine_until(&self, now: u64);
+    /// The newest height.
+    fn height(&self) -> u64;
     fn act(&self, act: Act);
     /// The solver's successful payments of a currency to an account, in the present blocks.
     fn given(&self, account: &str, currency: &str) -> Vec<Given>;

@@ -54,24 +54,31 @@ fn token() -> Pubkey {
 /// The chain with its world.
 pub struct Solana {
     about: About,
-    world: Arc<World>,
+    pub world: Arc<World>,
     spec: Arc<ChainSpec>,
+    /// What the market file says of it.
+    pub listed: Value,
 }
 
 impl Solana {
     /// The chain has its world under the name of `machine` and its own: machines run at the same time.
-    pub fn new(machine: &str, (name, number, pace): Named) -> Self {
+    pub fn new(machine: &str, named: Named) -> Self {
+        Self::of(machine, named, (place(&user()), token()))
+    }
+
+    /// The same with another user, and another token.
+    pub fn of(machine: &str, (name, number, pace): Named, (user, token): (Pubkey, Pubkey)) -> Self {
         let host = format!("{machine}-{name}").to_lowercase();
         let rules = Rules {
             number,
             pace,
             since: clock::GENESIS - BEFORE,
             depository: DEPOSITORY.parse().unwrap(),
-            token: token(),
+            token,
         };
         let world = World::new(&host, rules);
-        for owner in [solver(), place(&user())] {
-            for currency in [SYSTEM, token()] {
+        for owner in [solver(), user] {
+            for currency in [SYSTEM, token] {
                 world.fund(&owner, &currency, PLENTY);
             }
         }
@@ -86,14 +93,15 @@ impl Solana {
                 number,
                 pace,
                 family: &FAMILY,
-                user: place(&user()).to_string(),
+                user: user.to_string(),
                 recipient: recipient().to_string(),
                 native: SYSTEM.to_string(),
-                token: token().to_string(),
+                token: token.to_string(),
                 life: LIFE,
             },
             spec: entry.spec(&FAMILY, false).unwrap(),
             world,
+            listed: json!({}),
         }
     }
 }
@@ -111,7 +119,7 @@ impl Side for Solana {
     }
 
     fn network(&self) -> Value {
-        json!({})
+        self.listed.clone()
     }
 
     fn follow(&self, data: &Value) -> String {
@@ -120,7 +128,8 @@ impl Side for Solana {
         self.world.send(&raw).unwrap()
     }
 
-    fn short(&self, data: &Value) -> Value {
+    fn short(&self, data: &Value, missing: U256) -> Value {
+        let missing = u64::try_from(missing).unwrap();
         let mut data = data.clone();
         let list = data["instructions"].as_array_mut().unwrap().iter_mut();
         let deposits = list.filter(|one| one["programId"] == DEPOSITORY);
@@ -128,7 +137,7 @@ impl Side for Solana {
             let mut bytes = hex::decode(deposit["data"].as_str().unwrap()).unwrap();
             let amount = &mut bytes[AMOUNT];
             let whole = u64::from_le_bytes((&*amount).try_into().unwrap());
-            amount.copy_from_slice(&(whole - 1).to_le_bytes());
+            amount.copy_from_slice(&(whole - missing).to_le_bytes());
             deposit["data"] = hex::encode(bytes).into();
         }
         data
@@ -144,6 +153,11 @@ impl Blocks for Solana {
         self.world.mine_until(now);
     }
 
+    /// The newest slot, with a block or without.
+    fn height(&self) -> u64 {
+        self.world.slot()
+    }
+
     fn act(&self, act: Act) {
         let world = &self.world;
         match act {
@@ -152,6 +166,8 @@ impl Blocks for Solana {
                 world.close(recipient(), weather == Weather::Failing);
             }
             Act::Provider(manner) => world.set_manners(PROVIDERS[1], manner.scripted()),
+            // A signature costs what it always does, and nobody bids more.
+            Act::Fees(_) => {}
             // What was sent before has expired by then: blocks are made at the end of that time.
             Act::Stand(seconds) => {
                 let end = LIFE * self.about.pace;

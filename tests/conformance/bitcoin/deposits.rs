@@ -12,7 +12,7 @@ use crate::family::{AMOUNT, Case, DepositKind, Expected, Minted, UNREADABLE, cas
 /// Outputs around a deposit.
 const CROWD: usize = 4_000;
 
-fn minted(depositor: Account, order: Option<B256>, amount: u64) -> Expected {
+pub fn minted(depositor: Account, order: Option<B256>, amount: u64) -> Expected {
     Expected::Minted(vec![Minted {
         depositor: depositor.0.into(),
         order,

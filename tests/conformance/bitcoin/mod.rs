@@ -10,8 +10,8 @@ use vm::Family;
 
 use crate::{
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Offered, Paying, PaymentKind,
-        Script, Twist, Withdrawing,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Paying,
+        PaymentKind, Script, Twist, UNREADABLE, Withdrawing,
     },
     ledger::{self, Block, Ledger, Tx},
 };
@@ -68,6 +68,9 @@ const KINDS: [Account; 4] = [
 const LOOK_ALIKE: &str = "76a91479b000887626b294a914501a4cd226b58b23598388ac";
 /// Satoshis of an output that an account can spend.
 const FUNDS: u64 = 2_050_000_000_000_000;
+/// Satoshis that a user's transaction gives back, and what a child of it passes on: the rest is for the inclusion of both.
+const CHANGE: u64 = 7_777;
+const PASSED: u64 = 5_000;
 /// Below what there will ever be, and no sum of binary fractions.
 const MOST: u64 = 1_999_999_999_999_999;
 
@@ -146,7 +149,7 @@ fn body(from: &[Account], mut outputs: Vec<Value>) -> Value {
 
 /// What the user sends, with change.
 fn sent(mut outputs: Vec<Value>) -> Value {
-    outputs.push(to(USER, 7_777));
+    outputs.push(to(USER, CHANGE));
     body(&[USER], outputs)
 }
 
@@ -378,6 +381,24 @@ impl Script for Bitcoin {
         change.unwrap()["value"] = bitcoins(5_555);
         Ok(rival)
     }
+
+    fn child(&self, tx: &Tx, order: Option<B256>) -> Offered<(Tx, Expected)> {
+        // The change stands last.
+        let change = tx.body["vout"].as_array().unwrap().len() - 1;
+        let (outputs, expected) = match order {
+            Some(id) => (
+                vec![to(DEPOSITORY, PASSED), note(&id.to_string())],
+                deposits::minted(USER, order, PASSED),
+            ),
+            None => (vec![to(USER, PASSED)], UNREADABLE),
+        };
+        let mut body = body(&[USER], outputs);
+        body["vin"][0]["txid"] = json!(tx.id);
+        body["vin"][0]["vout"] = json!(change);
+        let id = self.id(&format!("a child of {}", tx.id));
+        Ok((Tx { id, body }, expected))
+    }
+
     fn withdrawal(&self, asked: &Withdrawing<'_>) -> Vec<u8> {
         withdrawals::encoded(asked)
     }

@@ -4,7 +4,10 @@ use futures::future::join_all;
 
 use crate::{
     cells::{
-        Funded, Played, Stop, control, deposit, deposits::mints, ensure, lies::SHORT_OF_VOTES,
+        Funded, Played, Stop, control, deposit,
+        deposits::{is_as_expected, mints},
+        ensure,
+        lies::SHORT_OF_VOTES,
         within,
     },
     deal::Deal,
@@ -92,6 +95,66 @@ pub async fn replaced(script: &'static dyn Script) -> Played {
         world.deposit_in_time(&rival.id).await.signed()?;
     }
     Ok(())
+}
+
+/// A transaction that spends what a deposit gave back pays for the inclusion of both, in the same block or behind it: of
+/// the deposit the same is signed as without it.
+pub async fn child_pays(script: &'static dyn Script) -> Played {
+    let deal = Deal::new(script, 1);
+    let tx = deposit(script, "deposit", deal.id)?;
+    let (child, expected) = script.child(&tx, None)?;
+    let honest = control(script).await?;
+    for blocks in [
+        vec![vec![tx.clone(), child.clone()]],
+        vec![vec![tx.clone()], vec![child.clone()]],
+    ] {
+        let world = World::start(script).await?;
+        world.home.all(|ledger| {
+            ledger.wait(tx.clone());
+            ledger.wait(child.clone());
+        });
+        for waits in [&tx, &child] {
+            world.deposit(&waits.id).await.is_missing(script)?;
+        }
+        world.is_unsigned().await?;
+        world.home.all(|ledger| {
+            ledger.drop_pending();
+            blocks.iter().for_each(|txs| ledger.push(txs.clone()));
+            ledger.grow(script.depth() + 2);
+        });
+        world.deposit_in_time(&tx.id).await.is(&honest)?;
+        let verdict = world.deposit(&child.id).await;
+        within(
+            "the child",
+            is_as_expected(&world, &child.id, verdict, &expected),
+        )?;
+    }
+    Ok(())
+}
+
+/// A deposit that spends what another one gave back is signed when both are in blocks, and the other one as soon as it is.
+pub async fn parent_waits(script: &'static dyn Script) -> Played {
+    let [first, second] = [1, 2].map(|salt| Deal::new(script, salt));
+    let parent = deposit(script, "deposit", first.id)?;
+    let (tx, expected) = script.child(&parent, Some(second.id))?;
+    let honest = control(script).await?;
+    let world = World::start(script).await?;
+    world.home.all(|ledger| {
+        ledger.wait(parent.clone());
+        ledger.wait(tx.clone());
+    });
+    for waits in [&parent, &tx] {
+        world.deposit(&waits.id).await.is_missing(script)?;
+    }
+    world.is_unsigned().await?;
+    world.home.put(&parent, script.depth() + 2);
+    world.deposit_in_time(&parent.id).await.is(&honest)?;
+    world.deposit(&tx.id).await.is_missing(script)?;
+    let signed = world.statements().await.len();
+    ensure(signed == 1, || format!("{signed} statements"))?;
+    world.home.put(&tx, script.depth() + 2);
+    let signed = world.deposit_in_time(&tx.id).await.signed()?;
+    mints(&world, &tx.id, &signed, &expected)
 }
 
 /// What is signed by an oracle that never saw another chain than this one.

@@ -87,7 +87,8 @@ pub async fn read(script: &'static dyn Script, kind: DepositKind, rule: Rule) ->
     within("a plain deposit beside it", played)
 }
 
-fn is_as_expected(world: &World, tx: &str, verdict: Verdict, expected: &Expected) -> Played {
+/// Whether the answer about a transaction is what was expected of it.
+pub fn is_as_expected(world: &World, tx: &str, verdict: Verdict, expected: &Expected) -> Played {
     match expected {
         Expected::Refused(code) => verdict.is_refused(code),
         Expected::Nothing => ensure(verdict == Verdict::Nothing, || format!("{verdict:?}")),

@@ -10,8 +10,8 @@ use vm::Family;
 use crate::{
     deal,
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Offered, Paying, PaymentKind,
-        Script, Twist, Withdrawing,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Paying,
+        PaymentKind, Script, Twist, Withdrawing,
     },
     ledger::{Block, Ledger, Tx},
 };
@@ -326,6 +326,11 @@ impl Script for Ethereum {
             ..tx.clone()
         })
     }
+
+    fn child(&self, _: &Tx, _: Option<B256>) -> Offered<(Tx, Expected)> {
+        Err("a transaction spends no output of another")
+    }
+
     fn withdrawal(&self, asked: &Withdrawing<'_>) -> Vec<u8> {
         withdrawals::encoded(asked, &[withdrawals::call(asked)])
     }

@@ -11,8 +11,8 @@ use vm::Family;
 use self::build::{Builder, Instruction, instruction};
 use crate::{
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Offered, Paying, PaymentKind,
-        Script, Twist, Withdrawing,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Paying,
+        PaymentKind, Script, Twist, Withdrawing,
     },
     ledger::{self, Block, Ledger, Tx},
 };
@@ -383,6 +383,11 @@ impl Script for Solana {
             ..tx.clone()
         })
     }
+
+    fn child(&self, _: &Tx, _: Option<B256>) -> Offered<(Tx, Expected)> {
+        Err("a transaction spends no output of another")
+    }
+
     fn withdrawal(&self, asked: &Withdrawing<'_>) -> Vec<u8> {
         withdrawals::encoded(asked, VAULT)
     }

@@ -1,0 +1,249 @@
+//! What quotes are refused for over the real families: outputs that are too little, accounts and calls that a destination
+//! does not have, a transaction that an exchange makes too long.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use alloy::{hex, primitives::U256};
+use bitcoin::Psbt;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+use vm::{
+    http::inside,
+    testing::solana::{World, aggregator},
+};
+
+use crate::{
+    Pair, Verdict,
+    bitcoin::{FINAL, LITTLE, poor},
+    deal::{Answer, Asset, code},
+    evm::Evm,
+    lived,
+    machine::{CHAINS, Machine, listed, shared},
+    side::{Act, Fees, Kind, Side},
+    solana::Solana,
+    together,
+};
+
+/// What a deposit is worth, in cents of a dollar.
+const CENTS: u64 = 20_000;
+/// Satoshis within which a deposit's fee is.
+const FEE: u64 = 5_000;
+/// An account of EVM chains.
+const STRANGER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
+/// The aggregator's recorded answers, and smallest units of what comes out.
+const RECORDED: &str = include_str!("../../vm/fixtures/recorded/jupiter.json");
+const OUTPUT: u64 = 10_001_081;
+/// Dollars by which as much goes in.
+const PRICE: &str = "193.87";
+/// Accounts that make every transaction too long.
+const MANY: usize = 700;
+/// The most bytes of a transaction that exchanges (guide: protocol 11.5).
+const MOST: usize = 1_172;
+
+fn passes(Verdict { wrong, log, .. }: Verdict) {
+    assert!(wrong.is_empty(), "{wrong:?}\n{}", log.join("\n"));
+}
+
+/// What a user with [`LITTLE`] is answered who would deposit so many satoshis.
+async fn poor_asks(m: &Machine, satoshis: u64) -> Answer {
+    let user = poor().address();
+    let changes = json!({"user": user, "refundTo": user});
+    m.asked(Asset::Native, U256::from(satoshis), changes).await
+}
+
+/// The most that the user with [`LITTLE`] can deposit: a satoshi more is refused.
+async fn most_of_poor(m: &Machine) -> u64 {
+    let (mut paid, mut short) = (LITTLE - FEE, LITTLE);
+    for (satoshis, wanted) in [(paid, StatusCode::OK), (short, StatusCode::BAD_REQUEST)] {
+        let (status, answer) = poor_asks(m, satoshis).await;
+        assert_eq!(status, wanted, "{satoshis}: {answer}");
+    }
+    while short - paid > 1 {
+        let middle = paid.midpoint(short);
+        let answer = poor_asks(m, middle).await;
+        if answer.0 == StatusCode::OK {
+            paid = middle;
+        } else {
+            assert_eq!(code(&answer), "INSUFFICIENT_FUNDS", "{middle}");
+            short = middle;
+        }
+    }
+    paid
+}
+
+async fn satoshis_are_counted(m: &mut Machine) -> Vec<String> {
+    let most = most_of_poor(m).await;
+    let (_, answer) = poor_asks(m, most).await;
+    let shown = answer["steps"][0]["items"][0]["data"]["psbt"].as_str();
+    let psbt = Psbt::deserialize(&hex::decode(shown.unwrap()).unwrap()).unwrap();
+    // All that the user has goes to the depository and to whoever includes it.
+    let (inputs, outputs) = (&psbt.unsigned_tx.input, &psbt.unsigned_tx.output);
+    assert_eq!((inputs.len(), outputs.len()), (1, 2), "{psbt:?}");
+    let paid: u64 = outputs.iter().map(|output| output.value.to_sat()).sum();
+    assert_eq!(paid, most);
+    let short = poor_asks(m, most + 1).await;
+    assert_eq!(code(&short), "INSUFFICIENT_FUNDS");
+    let message = short.1["message"].as_str().unwrap();
+    assert!(message.contains(" 1 are missing"), "{message}");
+    for few in [0, 1, 293, 294] {
+        let refused = poor_asks(m, few).await;
+        assert_eq!(code(&refused), "AMOUNT_TOO_LOW", "{few}");
+    }
+    Vec::new()
+}
+
+#[test]
+fn user_on_bitcoin_who_is_a_satoshi_short_has_insufficient_funds() {
+    let pair = (Kind::Bitcoin, Kind::Evm);
+    let made = async || Machine::new(pair, "a satoshi short", FINAL).await;
+    passes(lived(1, made, async |m: &mut Machine| {
+        satoshis_are_counted(m).await
+    }));
+}
+
+/// Whoever names accounts of another family, or calls where there are none, is refused; nobody else is.
+async fn foreigners_are_refused(m: &mut Machine, kind: Kind) -> Vec<String> {
+    let amount = m.units(Asset::Native, CENTS);
+    let answer = m.asked(Asset::Native, amount, json!({})).await;
+    assert_eq!(answer.0, StatusCode::OK, "{}", answer.1);
+    let solana = aggregator::USER.to_string();
+    let foreign = match kind {
+        Kind::Evm => vec![solana],
+        Kind::Bitcoin => vec![STRANGER.to_owned(), solana],
+        Kind::Solana | Kind::Scripted => vec![STRANGER.to_owned()],
+    };
+    let foreign = foreign.into_iter();
+    let mut cases: Vec<_> = foreign
+        .map(|account| (json!({ "recipient": account }), "INVALID_ADDRESS"))
+        .collect();
+    cases.push((json!({ "recipient": null }), "INVALID_RECIPIENT"));
+    if kind != Kind::Evm {
+        let own = m.destination.about().recipient.clone();
+        for account in [own.as_str(), STRANGER] {
+            let calls = json!({ "txs": [{"to": account, "value": "0", "data": "0x12"}] });
+            cases.push((calls, "EXTRA_TXS_NOT_SUPPORTED"));
+        }
+    }
+    for (changes, wanted) in cases {
+        let refused = m.asked(Asset::Native, amount, changes.clone()).await;
+        assert_eq!(code(&refused), wanted, "{changes}: {}", refused.1);
+    }
+    Vec::new()
+}
+
+#[test]
+fn accounts_and_calls_that_a_destination_does_not_have_are_refused() {
+    let pairs: Vec<Pair> = vec![
+        (Kind::Evm, Kind::Solana),
+        (Kind::Bitcoin, Kind::Solana),
+        (Kind::Evm, Kind::Bitcoin),
+        (Kind::Solana, Kind::Evm),
+    ];
+    let verdicts = together(pairs, |pair: Pair| {
+        let made = async || Machine::new(pair, "foreign accounts", FINAL).await;
+        lived(1, made, async |m: &mut Machine| {
+            foreigners_are_refused(m, pair.1).await
+        })
+    });
+    verdicts.into_iter().for_each(passes);
+}
+
+/// The aggregator of a chain, whose exchange names its last account `more` times more: each takes a byte.
+fn service(world: &World, more: &Arc<AtomicUsize>) -> String {
+    let url = aggregator::aggregator(world);
+    let all: Value = serde_json::from_str(RECORDED).unwrap();
+    let (mut quote, instructions) = (all["quote"].clone(), all["instructions"].clone());
+    quote["inAmount"] = aggregator::INPUT.to_string().into();
+    quote["outAmount"] = OUTPUT.to_string().into();
+    let more = more.clone();
+    let answer = move |asked: &inside::Asked<'_>| {
+        let answer = match asked.path.starts_with("/quote") {
+            true => quote.clone(),
+            false => padded(&instructions, more.load(Relaxed)),
+        };
+        Some((200, answer.to_string().into_bytes()))
+    };
+    // It takes the place of the aggregator without such accounts.
+    inside::register(url.trim_start_matches("http://"), Arc::new(answer));
+    url
+}
+
+fn padded(instructions: &Value, more: usize) -> Value {
+    let mut padded = instructions.clone();
+    let accounts = &mut padded["swapInstruction"]["accounts"];
+    let accounts = accounts.as_array_mut().unwrap();
+    let last = accounts.last().unwrap().clone();
+    accounts.extend(vec![last; more]);
+    padded
+}
+
+/// A machine whose user has to exchange before the deposit.
+async fn exchanging(more: &Arc<AtomicUsize>) -> Machine {
+    let shared = shared();
+    let [from, to, _] = CHAINS;
+    let mut origin = Solana::of(
+        "exchange",
+        from,
+        (aggregator::USER, aggregator::OUTPUT_MINT),
+    );
+    let about = origin.about();
+    let mut coin = listed((&about.native, 9), "SOL", ("sol", "major", PRICE));
+    coin["solver"] = false.into();
+    let dollar = listed((&about.token, 6), "USDC", ("usdc", "stable", "1"));
+    let url = service(&origin.world, more);
+    origin.listed = json!({ "currencies": [coin, dollar], "aggregators": [{ "url": url }] });
+    let ends: [Box<dyn Side>; 2] = [Box::new(origin), Box::new(Evm::traded(&shared, to))];
+    Machine::between(ends, &shared).await
+}
+
+/// The answer to a request for a quote of what the aggregator exchanges.
+async fn exchange(m: &Machine) -> Answer {
+    let changes = json!({
+        "destinationCurrency": m.destination.about().token, "slippageTolerance": "0",
+    });
+    let amount = U256::from(aggregator::INPUT);
+    m.asked(Asset::Native, amount, changes).await
+}
+
+/// The bytes of the transaction, how many are too many, and how many it may have, as a refusal tells them.
+fn told(refused: &Answer) -> [usize; 3] {
+    assert_eq!(code(refused), "SOLANA_TX_TOO_LARGE");
+    let message = refused.1["message"].as_str().unwrap();
+    let words = message.split(|letter: char| !letter.is_ascii_digit());
+    let numbers: Vec<usize> = words.filter_map(|word| word.parse().ok()).collect();
+    numbers.try_into().unwrap()
+}
+
+#[test]
+fn exchange_of_1172_bytes_is_quoted_and_one_of_1173_is_refused_with_its_size() {
+    let more = Arc::<AtomicUsize>::default();
+    let made = async || exchanging(&more).await;
+    passes(lived(1, made, async |m: &mut Machine| {
+        m.settlement(Act::Fees(Fees::Low));
+        m.pass(20).await;
+        more.store(MANY, Relaxed);
+        let [bytes, excess, most] = told(&exchange(m).await);
+        assert_eq!((bytes, most), (MOST + excess, MOST));
+        let fitting = MANY - excess;
+        for excess in [1, 2] {
+            more.store(fitting + excess, Relaxed);
+            let told = told(&exchange(m).await);
+            assert_eq!(told, [MOST + excess, excess, MOST]);
+        }
+        more.store(fitting, Relaxed);
+        let (status, answer) = exchange(m).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        let data = &answer["steps"][0]["items"][0]["data"];
+        assert_eq!(
+            data["addressLookupTableAddresses"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        Vec::new()
+    }));
+}
