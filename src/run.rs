@@ -140,7 +140,7 @@ impl Daemon {
         tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
         let metrics = Metrics::install()?;
         ready::log_served(&chains);
-        ready::warn_about_quorums(&chains, config);
+        ready::warn_about_chains(&chains, config);
         ready::warn_about_multisig(config);
         let (pair, reserve) = stores(config)?;
         let name = service(config, signer.address());

@@ -92,6 +92,8 @@ pub struct Opened {
     pub required: usize,
     /// Whether the operator named the providers; else it is the chain's public endpoint.
     pub named: bool,
+    /// Whether each provider is noticed that is on another network than the entry means.
+    pub checks_network: bool,
     /// Why nothing is attested on the word of these providers.
     pub few: Option<Closed>,
     /// The same providers in the same order, for trading; empty where the family has no trading.

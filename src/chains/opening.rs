@@ -60,6 +60,7 @@ pub fn open(
     let providers = oracle_providers(open, spec, asked)?;
     let asking = trading_providers(family, spec, &strangers)?;
     let trading_providers = trading_providers(family, spec, &endpoints)?;
+    let checks_network = providers.iter().all(|provider| provider.checks_network);
     let (chain, quorum) = agreeing(spec, providers, required)?;
     Ok(Ok(Opened {
         chain,
@@ -67,6 +68,7 @@ pub fn open(
         providers: endpoints.len(),
         required,
         named: named.is_some(),
+        checks_network,
         few: few.then(|| source.few(endpoints.len())),
         trading_providers,
         asking,
@@ -87,6 +89,7 @@ pub fn unasked(spec: &Arc<ChainSpec>, client: &reqwest::Client, by: By) -> Resul
         providers: 0,
         required: 0,
         named: false,
+        checks_network: true,
         few: None,
         trading_providers: Vec::new(),
         asking: Vec::new(),

@@ -424,9 +424,11 @@ fn bitcoin_in_production_is_known_by_its_first_block() {
             ("HUB_FILE", "src/chains/hub.mainnets.prod.json"),
         ];
         let chains = load(&set).unwrap();
-        let known = &opened(&chains, id).chain.spec.additional;
-        let known = known.get("genesisHash").and_then(Value::as_str);
-        known.map(|hash| hash[..12].to_owned())
+        let opened = opened(&chains, id);
+        let known = opened.chain.spec.additional.get("genesisHash");
+        // Whoever starts it is told where nothing is known.
+        assert_eq!(opened.checks_network, known.is_some(), "{environment} {id}");
+        known.map(|hash| hash.as_str().unwrap()[..12].to_owned())
     };
     let mainnet = Some("000000000019".to_owned());
     assert_eq!(genesis("mainnets.prod", "bitcoin", ""), mainnet);

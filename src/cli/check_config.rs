@@ -170,13 +170,17 @@ fn settlement(chain: Result<&Opened, Closed>) -> String {
 fn chain(loaded: &Loaded) -> String {
     let state = match loaded.attested() {
         Ok(chain) => format!(
-            "{}, {} blocks, {} s{}",
+            "{}, {} blocks, {} s{}{}",
             votes(chain),
             chain.chain.spec.finality.blocks,
             chain.chain.spec.finality.seconds,
             match chain.lacks_routers() {
                 true => " (WARNING: no fillRouters: no fill through a router is attested)",
                 false => "",
+            },
+            match chain.checks_network {
+                true => "",
+                false => " (WARNING: no genesisHash: a node of another network is not noticed)",
             }
         ),
         Err(why) => match &loaded.keys {

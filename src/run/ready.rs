@@ -23,6 +23,8 @@ const MINORITY: &str = "fewer than a majority of the providers decide about this
     of them could agree on opposite answers; raise its RPC_QUORUM";
 const ROUTERS: &str = "the chains file lists no fillRouters of this chain: no fill through a router is \
     attested";
+const UNCHECKED: &str =
+    "no genesisHash names this chain's network: a node of another network is not noticed";
 const NOTHING: &str = "no chain is served: name providers of one, or say which with CHAINS";
 
 /// Says in one line what is served, what is not, and what of it cannot be attested as things stand.
@@ -44,9 +46,9 @@ pub fn log_served(chains: &Chains) {
     }
 }
 
-/// Says which chains rest on one provider although real money is at stake, and which do not need a
-/// majority of theirs, or of which no fill router is listed: a line each kind.
-pub fn warn_about_quorums(chains: &Chains, config: &Config) {
+/// Says which chains rest on one provider although real money is at stake, which do not need a majority of theirs,
+/// of which no fill router is listed, and of which nothing names the network: a line each kind.
+pub fn warn_about_chains(chains: &Chains, config: &Config) {
     let keys = || {
         chains
             .keys()
@@ -70,6 +72,7 @@ pub fn warn_about_quorums(chains: &Chains, config: &Config) {
     let single = warned(SINGLE, &|opened| money && opened.single_decider());
     warned(MINORITY, &Opened::minority_decides);
     warned(ROUTERS, &Opened::lacks_routers);
+    warned(UNCHECKED, &|opened| !opened.checks_network);
     metrics::gauge!("intentd_single_provider_chains")
         .set(u32::try_from(single).unwrap_or(u32::MAX));
 }
@@ -164,11 +167,12 @@ async fn look(id: &str, opened: &Opened, journal: &Journal, money: bool) -> Chai
     let single = (money && opened.single_decider()).then_some(SINGLE);
     let minority = opened.minority_decides().then_some(MINORITY);
     let routers = opened.lacks_routers().then_some(ROUTERS);
+    let unchecked = (!opened.checks_network).then_some(UNCHECKED);
     ChainReadiness {
         id: id.to_owned(),
         ready: reason.is_none(),
         reason,
-        warnings: [single, minority, routers]
+        warnings: [single, minority, routers, unchecked]
             .into_iter()
             .flatten()
             .map(str::to_owned)

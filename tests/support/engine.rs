@@ -135,6 +135,7 @@ pub fn opened(
         providers: 3,
         required: 2,
         named: true,
+        checks_network: true,
         few: None,
         asking: trading_providers.clone(),
         trading_providers,

@@ -357,6 +357,8 @@ pub struct Provider {
     pub reader: Arc<dyn ChainReader>,
     pub state: Option<Arc<dyn StateReader>>,
     pub keys: Option<Arc<dyn KeyReader>>,
+    /// Whether a node of another network is noticed. It is not where nothing in the chain's entry tells networks apart.
+    pub checks_network: bool,
 }
 
 /// A loaded chain.

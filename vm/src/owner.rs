@@ -65,6 +65,7 @@ impl Provider {
             reader: Arc::new(KeysOnly),
             state: None,
             keys: Some(Arc::new(keys)),
+            checks_network: true,
         }
     }
 }

@@ -56,6 +56,7 @@ impl LedgerProvider {
             reader: provider.clone(),
             state: None,
             keys: None,
+            checks_network: true,
         });
         let opened: Opened = engine::opened(&ledger.spec, readers.collect(), Vec::new());
         Loaded {

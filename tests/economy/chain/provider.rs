@@ -112,6 +112,7 @@ impl Provider {
             reader: self.clone(),
             state: Some(self.clone()),
             keys: None,
+            checks_network: true,
         }
     }
 

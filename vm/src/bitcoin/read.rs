@@ -31,11 +31,6 @@ const HEAD_AGE: Duration = Duration::from_secs(5);
 /// Opens one provider of a Bitcoin chain, without network traffic: the index where the URL is the index's that the
 /// chain's entry names, else a node.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
-    let genesis = genesis(&spec.additional)?;
-    if genesis.is_none() && endpoint.position == 1 {
-        let chain = &spec.id;
-        tracing::warn!(%chain, "no genesisHash: the daemon cannot notice a node of another network");
-    }
     match opened(spec, endpoint)? {
         Opened::Node(node) => provider(spec, endpoint, *node),
         Opened::Index(index) => provider(spec, endpoint, *index),
@@ -82,6 +77,7 @@ fn provider<S: Source>(
         reader: reader.clone(),
         state: Some(reader),
         keys: None,
+        checks_network: genesis(&spec.additional)?.is_some(),
     })
 }
 

@@ -53,6 +53,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         reader: node.clone(),
         state: Some(node),
         keys: None,
+        checks_network: true,
     })
 }
 

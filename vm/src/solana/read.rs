@@ -34,10 +34,7 @@ const STEPS: usize = 8;
 /// Opens one node of a Solana chain, without network traffic.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
     let link = Link::new(spec, endpoint, Room::ONE)?;
-    if !link.is_checked() && endpoint.position == 1 {
-        let chain = &spec.id;
-        tracing::warn!(%chain, "no genesisHash: the daemon cannot notice a node of another network");
-    }
+    let checks_network = link.is_checked();
     let node = Arc::new(Node {
         rules: Rules::new(spec)?,
         finality: spec.finality.clone(),
@@ -53,6 +50,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         reader: node.clone(),
         state: Some(node),
         keys: None,
+        checks_network,
     })
 }
 

@@ -199,6 +199,7 @@ impl<C: Send + Sync + 'static> Script<C> {
             reader: self.clone(),
             state: Some(self.clone()),
             keys: None,
+            checks_network: true,
         }
     }
 

@@ -38,6 +38,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         reader: node,
         state: None,
         keys: None,
+        checks_network: true,
     })
 }
 
