@@ -9,13 +9,13 @@ use alloy::primitives::{Bytes, U256, keccak256};
 use async_trait::async_trait;
 use vm::{
     protocol::limits::{ACTION_GAS, SETTLEMENT_BYTES, SETTLEMENT_TOGETHER, SETTLEMENT_WORK},
-    trade::Writer,
+    trade::FeeRate,
 };
 
 use super::{PriceError, PriceSource};
 use crate::market::Currency;
 
-/// For one provider.
+/// For what the chain charges.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Seconds for which an answer is not asked for again, and for which it serves while nobody answers.
 const FRESH: u64 = 10;
@@ -47,18 +47,19 @@ impl SettlementPrice for Free {
     }
 }
 
-/// What a chain charges for a transaction's bytes besides its work: nothing on most.
+/// What a chain charges for transactions, by providers of which enough agree; `None` where they do not.
 #[async_trait]
-pub trait ByteFee: Send + Sync {
-    /// For a transaction with this data now, in the native currency's smallest unit; `None` where nobody can say.
+pub trait Charges: Send + Sync {
+    /// What a unit of work costs now.
+    async fn rate(&self) -> Option<FeeRate>;
+    /// What a transaction with this data costs besides its work, in the native currency's smallest unit: nothing on
+    /// most chains.
     async fn byte_fee(&self, data: Bytes) -> Option<U256>;
 }
 
 /// On a chain whose fees are paid in what is worth the same as `native`.
 pub struct OnChain {
-    /// One for each provider.
-    pub writers: Vec<Arc<dyn Writer>>,
-    pub bytes: Arc<dyn ByteFee>,
+    pub charges: Arc<dyn Charges>,
     pub native: Currency,
     pub prices: Arc<dyn PriceSource>,
     /// What one settlement costs in the native currency's smallest unit, and when that was read.
@@ -77,17 +78,14 @@ impl OnChain {
         if let Some(cost) = self.known(FRESH, now) {
             return Ok(cost);
         }
-        let asked = self.writers.iter().map(|writer| async move {
-            let rate = tokio::time::timeout(PATIENCE, writer.rate()).await;
-            Some(rate.ok()?.ok()?.of(SETTLEMENT_WORK))
-        });
-        let bytes = tokio::time::timeout(PATIENCE, self.bytes.byte_fee(some_data()));
-        let (said, bytes) = futures::join!(futures::future::join_all(asked), bytes);
-        let work = middle(said.into_iter().flatten().collect());
-        let Some((work, bytes)) = work.zip(bytes.ok().flatten()) else {
+        let asked =
+            async { futures::join!(self.charges.rate(), self.charges.byte_fee(some_data())) };
+        let said = tokio::time::timeout(PATIENCE, asked).await;
+        let Ok((Some(rate), Some(bytes))) = said else {
             let known = self.known(LINGER, now);
-            return known.ok_or_else(|| unavailable("no provider answers".to_owned()));
+            return known.ok_or_else(|| unavailable("too few providers agree about it".to_owned()));
         };
+        let work = rate.of(SETTLEMENT_WORK);
         // Two transactions.
         let bytes = bytes.saturating_mul(U256::from(2));
         let cost = work.saturating_add(bytes);
@@ -114,12 +112,6 @@ fn some_data() -> Bytes {
     words.flatten().take(SETTLEMENT_BYTES).collect()
 }
 
-/// What half of them do not exceed: one of three decides nothing.
-fn middle(mut said: Vec<U256>) -> Option<U256> {
-    said.sort_unstable();
-    said.get(said.len() / 2).copied()
-}
-
 fn unavailable(why: String) -> PriceError {
     PriceError::Unavailable {
         currency: "settlement".to_owned(),
@@ -130,33 +122,21 @@ fn unavailable(why: String) -> PriceError {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use vm::{
-        ReadError,
-        testing::{Says, Script},
-        trade::FeeRate,
-    };
 
     use super::*;
     use crate::price::Price;
 
-    /// Says what a unit of work costs; nothing where that is 0.
-    fn writer(base: u128) -> Arc<dyn Writer> {
-        let rate = FeeRate { base, priority: 0 };
-        let script = Script::saying(Says {
-            rate,
-            ..Says::default()
-        });
-        script.fail((base == 0).then(|| ReadError::Unavailable("silent".into())));
-        script
-    }
-
-    /// What every byte costs.
-    struct Bytewise(Option<u64>);
+    /// What a unit of work and every byte cost.
+    struct Tariff(Option<u128>, Option<u64>);
 
     #[async_trait]
-    impl ByteFee for Bytewise {
+    impl Charges for Tariff {
+        async fn rate(&self) -> Option<FeeRate> {
+            self.0.map(|base| FeeRate { base, priority: 0 })
+        }
+
         async fn byte_fee(&self, data: Bytes) -> Option<U256> {
-            self.0.map(|each| U256::from(each) * U256::from(data.len()))
+            self.1.map(|each| U256::from(each) * U256::from(data.len()))
         }
     }
 
@@ -173,23 +153,21 @@ mod tests {
     async fn settlement_costs_its_work_and_what_its_chain_takes_for_bytes() {
         let native = json!({"address": "0x", "symbol": "ETH", "name": "Ether", "decimals": 18, "group": "eth"});
         let mut chain = OnChain {
-            writers: vec![writer(7)],
-            bytes: Arc::new(Bytewise(Some(0))),
+            charges: Arc::new(Tariff(Some(7), Some(0))),
             native: serde_json::from_value(native).unwrap(),
             prices: Arc::new(Unasked),
             last: Mutex::default(),
         };
         let work = U256::from(7 * SETTLEMENT_WORK);
         assert_eq!(chain.cost(100).await, Ok(work));
-        chain.bytes = Arc::new(Bytewise(Some(1_000)));
+        chain.charges = Arc::new(Tariff(Some(7), Some(1_000)));
         assert_eq!(chain.cost(100).await, Ok(work), "it is asked for again");
         let both = work + U256::from(2 * SETTLEMENT_BYTES * 1_000);
         assert_eq!(chain.cost(100 + FRESH).await, Ok(both));
         // Where nobody can say what either costs, what was said before serves for a while.
-        chain.bytes = Arc::new(Bytewise(None));
+        chain.charges = Arc::new(Tariff(Some(7), None));
         assert_eq!(chain.cost(100 + 2 * FRESH).await, Ok(both));
-        chain.bytes = Arc::new(Bytewise(Some(0)));
-        chain.writers = vec![writer(0)];
+        chain.charges = Arc::new(Tariff(None, Some(0)));
         assert_eq!(chain.cost(100 + 2 * FRESH).await, Ok(both));
         assert!(chain.cost(100 + FRESH + LINGER).await.is_err());
     }
@@ -201,22 +179,5 @@ mod tests {
             assert_eq!(beside(dollar, together), U256::from(cost), "{together}");
         }
         assert_eq!(beside(U256::ZERO, u32::MAX), U256::ZERO);
-    }
-
-    #[test]
-    fn one_provider_of_three_makes_settlement_neither_free_nor_dear() {
-        let of = |said: &[u64]| {
-            let said = said.iter().map(|cost| U256::from(*cost)).collect();
-            middle(said).map(|cost| cost.to::<u64>())
-        };
-        for (said, wanted) in [
-            (&[][..], None),
-            (&[5], Some(5)),
-            (&[5, 6], Some(6)),
-            (&[5, 6, 0], Some(5)),
-            (&[5, 6, 10_000], Some(6)),
-        ] {
-            assert_eq!(of(said), wanted);
-        }
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use async_trait::async_trait;
 use vm::{
     Address,
-    trade::{Call, Draft, TradingProvider, Trial},
+    trade::{Call, Draft, FeeRate, TradingProvider, Trial},
 };
 
 use super::parts::Trading;
@@ -16,7 +16,7 @@ use crate::{
     market::{Market, Network},
     price::{
         PriceSource, Prices, Rules, SettlementPrice,
-        settlement::{ByteFee, Free, OnChain},
+        settlement::{Charges, Free, OnChain},
     },
     quote::{
         late::Offer,
@@ -79,8 +79,7 @@ pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSour
     let over = |of: fn(&Opened) -> &Vec<TradingProvider>| -> Arc<dyn SettlementPrice> {
         match (chains.hub(), native) {
             (Ok(hub), Some(native)) => Arc::new(OnChain {
-                writers: of(hub).iter().map(|one| one.writer.clone()).collect(),
-                bytes: Arc::new(Charged(settling(hub, of(hub)).ok())),
+                charges: Arc::new(Charged(settling(hub, of(hub)).ok())),
                 native: native.clone(),
                 prices: prices.clone(),
                 last: Mutex::default(),
@@ -106,11 +105,16 @@ pub fn settling(
     Ok(chain)
 }
 
-/// What the settlement chain charges besides work; unset where nobody can ask it.
+/// What the settlement chain charges; unset where nobody can ask it.
 struct Charged(Option<TradingChain>);
 
 #[async_trait]
-impl ByteFee for Charged {
+impl Charges for Charged {
+    async fn rate(&self) -> Option<FeeRate> {
+        let chain = self.0.as_ref()?;
+        chain.providers.failover.rate().await.ok()
+    }
+
     async fn byte_fee(&self, data: Bytes) -> Option<U256> {
         let chain = self.0.as_ref()?;
         let draft = Draft::call(Call {
