@@ -46,6 +46,26 @@ impl Ending {
             ..self.clone()
         }
     }
+
+    /// What everybody is told of it but hashes, which depend on when something was sent.
+    fn told(&self) -> String {
+        let text = self.public.to_string();
+        let words = text.split('"');
+        let words = words.map(|word| if is_hash(word) { "a hash" } else { word });
+        words.collect::<Vec<_>>().join("\"")
+    }
+}
+
+fn is_hash(word: &str) -> bool {
+    word.len() == 66 && word.starts_with("0x")
+}
+
+/// How the ending of a user differs from the one without strangers.
+pub struct Difference {
+    at: usize,
+    /// Everybody is told something else, of the same end.
+    told: bool,
+    pub violation: Violation,
 }
 
 /// By honest user.
@@ -188,6 +208,11 @@ fn has_one_amount(plan: &Plan, at: usize) -> bool {
 /// Whether a user has less than without strangers, by more than the age of prices explains. He may have more:
 /// strangers may give him something.
 fn has_less(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
+    with.quoted == without.quoted && is_worse(plan, at, with, without)
+}
+
+/// The same, whenever he was quoted.
+fn is_worse(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
     let trade = &plan.honest[at].trade;
     let part = trade.amount / U256::from(1_000);
     let same = trade.from.1 == trade.to.1;
@@ -195,7 +220,21 @@ fn has_less(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
     let quoted = without.has[0] / U256::from(10_000);
     let slack = [quoted, part, if same { part } else { U256::ZERO }];
     let mut pairs = with.has.iter().zip(&without.has).zip(slack);
-    with.quoted == without.quoted && pairs.any(|((with, without), slack)| *with + slack < *without)
+    pairs.any(|((with, without), slack)| *with + slack < *without)
+}
+
+/// Whether a user's ending is one that he may have without strangers, too, at another moment: this one of
+/// [`Plan::at_other_moments`] has it.
+pub fn explains(plan: &Plan, found: &Difference, with: &Endings, other: &Endings) -> bool {
+    let at = found.at;
+    match (with.get(&at), other.get(&at)) {
+        (None, None) => true,
+        (Some(with), Some(other)) => {
+            let told = !found.told || with.told() == other.told();
+            told && with.status == other.status && !is_worse(plan, at, with, other)
+        }
+        _ => false,
+    }
 }
 
 /// From where on two texts differ.
@@ -284,6 +323,13 @@ fn has_prices_read(plan: &Plan) -> bool {
     near(plan).any(reads)
 }
 
+/// Whether prices move: what a refund pays for its settlement then depends on when the index looked, which is sooner
+/// where somebody tells it of something.
+fn moves_prices(plan: &Plan) -> bool {
+    let moves = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Price(..));
+    plan.weather.iter().any(moves)
+}
+
 /// Whether a user has his deposit back, and most of a stranger's, who had a late order priced at another
 /// moment by paying for it.
 fn is_given_more(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
@@ -298,7 +344,7 @@ fn is_end(status: &str) -> bool {
 
 /// (c): everybody else's ending is the same without the strangers. Nothing is compared where strangers may use up
 /// what an hour's limit leaves: they pay for it.
-pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation> {
+pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Difference> {
     let mut wrong = Vec::new();
     let gifts = near(plan).any(Stranger::pays);
     let sooner = near(plan).any(|one| one.early && one.pays());
@@ -325,10 +371,14 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
         if sooner && other.is_some_and(more) {
             continue;
         }
-        let mut violation = |what| {
-            wrong.push(Violation {
-                invariant: 'c',
-                what,
+        let mut differs = |told, what| {
+            wrong.push(Difference {
+                at: *at,
+                told,
+                violation: Violation {
+                    invariant: 'c',
+                    what,
+                },
             });
         };
         if other.is_some_and(|other| is_open(plan, *at, other, ending)) {
@@ -340,22 +390,20 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
             && status == ending.status
         {
             let (with, without) = (&other.has, &ending.has);
-            violation(format!(
-                "honest {at} has {with:?}, and {without:?} without strangers"
-            ));
+            let what = format!("honest {at} has {with:?}, and {without:?} without strangers");
+            differs(false, what);
         }
-        let priced = status == "refund" && has_prices_read(plan);
+        let priced = status == "refund" && (has_prices_read(plan) || moves_prices(plan));
         let exact = only_talk(plan) && is_told_once(plan, *at) && !priced;
         if status != ending.status {
             let before = &ending.status;
-            violation(format!(
-                "honest {at} ends in {status}, and in {before} without strangers"
-            ));
+            let what = format!("honest {at} ends in {status}, and in {before} without strangers");
+            differs(false, what);
         } else if exact && other.map(Ending::timeless) != Some(ending.timeless()) {
             let other = other.map(|other| other.public.to_string());
             let other = other.unwrap_or_default();
             let what = difference(&other, &ending.public.to_string());
-            violation(format!("honest {at} reads {what}"));
+            differs(true, format!("honest {at} reads {what}"));
         }
     }
     wrong
@@ -378,6 +426,22 @@ mod tests {
             back: U256::ZERO,
         };
         BTreeMap::from([(0, ending)])
+    }
+
+    /// It is nobody's doing where it comes without strangers, too; less money is explained by less only.
+    #[test]
+    fn an_ending_is_explained_by_one_that_comes_without_strangers_at_another_moment() {
+        let plan = plan(Power::Forcer);
+        let (with, without) = (ending("refund", 0), ending("success", 0));
+        let found = compare(&plan, &with, &without);
+        assert_eq!(found.len(), 1);
+        let by = |other: &Endings| explains(&plan, &found[0], &with, other);
+        assert!(by(&with));
+        assert!(!by(&without));
+        assert!(!by(&Endings::new()), "he was quoted");
+        let mut rich = with.clone();
+        rich.get_mut(&0).unwrap().has[0] = U256::from(10).pow(U256::from(30));
+        assert!(!by(&rich), "he had more without them");
     }
 
     fn plan(power: Power) -> Plan {

@@ -67,6 +67,9 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// Histories of the test command.
 const HISTORIES: u64 = 3_000;
 
+/// Histories that may explain a difference.
+const OTHER_MOMENTS: u64 = 24;
+
 /// What strangers can do that is not mended yet, and why.
 const NOT_YET: &[(Power, &str)] = &[];
 /// What a provider can do that is not mended yet.
@@ -136,9 +139,23 @@ fn beside(plan: &Plan, twin: &mut Option<Endings>) -> Verdict {
         *twin = Some(verdict.endings.clone());
     } else if verdict.wrong.is_empty() {
         let twin = twin.get_or_insert_with(|| survived(&plan.without_strangers()).endings);
-        verdict.wrong = endings::compare(plan, &verdict.endings, twin);
+        verdict.wrong = unexplained(plan, &verdict.endings, twin);
     }
     verdict
+}
+
+/// How the endings differ from those without strangers, but for what comes without them, too, where everything comes
+/// some seconds sooner or later.
+fn unexplained(plan: &Plan, with: &Endings, twin: &Endings) -> Vec<Violation> {
+    let mut found = endings::compare(plan, with, twin);
+    for turn in 0..OTHER_MOMENTS {
+        if found.is_empty() {
+            break;
+        }
+        let other = survived(&plan.at_other_moments(turn)).endings;
+        found.retain(|one| !endings::explains(plan, one, with, &other));
+    }
+    found.into_iter().map(|one| one.violation).collect()
 }
 
 fn lived(plan: &Plan) -> Verdict {

@@ -14,6 +14,8 @@ use crate::{
 
 /// Seconds in which actors begin.
 const WINDOW: u64 = 160;
+/// Seconds by which a stranger's questions may have others act sooner or later.
+const SHIFT: u64 = 4;
 /// Histories with the same users in the same weather: the first has no strangers.
 pub const FAMILY: u64 = 5;
 
@@ -302,6 +304,24 @@ impl Plan {
             strangers: Vec::new(),
             ..self.clone()
         }
+    }
+
+    /// The same without strangers, in which all but the first quotes come some seconds sooner or later: nobody decides
+    /// such seconds, and a stranger's questions take some. `turn` tells such plans apart.
+    pub fn at_other_moments(&self, turn: u64) -> Self {
+        let mut rng = stream(self.family, &format!("moments {turn}"));
+        let mut shifted = |at: u64| (at + rng.u64(0..=2 * SHIFT)).saturating_sub(SHIFT);
+        let mut plan = self.without_strangers();
+        for one in &mut plan.honest {
+            one.pause = shifted(one.pause);
+        }
+        for (at, what) in &mut plan.weather {
+            *at = shifted(*at);
+            if let Weather::Crash(death) = what {
+                death.commits = shifted(death.commits).max(1);
+            }
+        }
+        plan
     }
 
     /// Everybody who sends transactions.
