@@ -27,7 +27,7 @@ pub use self::{
     logs::{LogFormat, LogIntake},
     mistake::{Mistake, Mistakes},
     shadow::ShadowSetting,
-    signing::{AwsKms, GcpKms, Names, Signing},
+    signing::{AwsKms, GcpKms, Names, PreviousKey, Signing},
     variables::Variables,
 };
 
@@ -82,7 +82,11 @@ pub struct Raw {
     solver_gcp_kms_key_version: Option<String>,
     solver_aws_kms_key_id: Option<String>,
     solver_aws_kms_key_region: Option<String>,
+    solver_ed25519_signing_module: Option<String>,
     solver_ed25519_key: Option<SecretString>,
+    solver_ed25519_gcp_kms_key_version: Option<String>,
+    solver_ed25519_aws_kms_key_id: Option<String>,
+    solver_ed25519_aws_kms_key_region: Option<String>,
     solver_previous_keys: Option<SecretString>,
     solver_chain: Option<String>,
     solver_oracle_url: Option<String>,
@@ -318,7 +322,12 @@ fn unused(
     integrator: Option<&Integrator>,
 ) -> Vec<&'static str> {
     let set = |name: &&str| variables.contains_key(*name);
-    let solver = integrator.and_then(|it| it.solver_signing.unused(Names::SOLVER));
+    let solver = integrator.into_iter().flat_map(|it| {
+        let ed25519 = it.ed25519_signing.as_ref();
+        let ed25519 = ed25519.and_then(|key| key.unused(Names::ED25519));
+        [it.solver_signing.unused(Names::SOLVER), ed25519]
+    });
+    let solver = solver.flatten();
     let names = signing.unused(Names::ORACLE).into_iter().chain(solver);
     names.filter(set).collect()
 }

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{
     Raw,
     read::Reader,
-    signing::{self, Signing},
+    signing::{self, PreviousKey, Signing},
 };
 
 /// The integrator API and the solver behind it.
@@ -21,10 +21,10 @@ pub struct Integrator {
     pub quote_validity: u64,
     /// The secp256k1 key that orders are signed and filled with.
     pub solver_signing: Signing,
-    /// The key of its accounts on networks whose accounts have ed25519 keys.
-    pub ed25519_key: Option<SecretString>,
-    /// 0x and 64 hex digits, or `ed25519:` and such a key: keys that it had before.
-    pub previous_keys: Vec<SecretString>,
+    /// The key of its accounts on networks whose accounts have ed25519 keys; `None`: it has none.
+    pub ed25519_signing: Option<Signing>,
+    /// Keys that it had before.
+    pub previous_keys: Vec<PreviousKey>,
     /// The network on whose account the solver is paid; `None`: the market's first.
     pub solver_chain: Option<String>,
     /// The oracle that attests what the solver did; `None`: nothing is settled.
@@ -86,8 +86,10 @@ pub(super) struct Texts {
     pub http_port: Option<String>,
     pub market_file: Option<String>,
     pub solver_signing: signing::Texts,
-    pub ed25519_key: Option<SecretString>,
+    pub ed25519_signing: signing::Texts,
     pub previous_keys: Option<SecretString>,
+    /// Of Google's and of Amazon's key service.
+    pub endpoints: [Option<String>; 2],
     pub solver_chain: Option<String>,
     pub oracle_url: Option<String>,
     pub oracle_key: Option<SecretString>,
@@ -106,8 +108,9 @@ impl Raw {
             http_port: self.integrator_http_port.take(),
             market_file: self.market_file.take(),
             solver_signing: self.solver_signing(),
-            ed25519_key: self.solver_ed25519_key.take(),
+            ed25519_signing: self.ed25519_signing(),
             previous_keys: self.solver_previous_keys.take(),
+            endpoints: [self.gcp_kms_endpoint.take(), self.aws_kms_endpoint.take()],
             solver_chain: self.solver_chain.take(),
             oracle_url: self.solver_oracle_url.take(),
             oracle_key: self.solver_oracle_key.take(),
@@ -136,6 +139,13 @@ impl Reader<'_> {
         let http_port = self.parse("INTEGRATOR_HTTP_PORT", Some(port), 3001);
         let market_file = self.needed("MARKET_FILE", texts.market_file);
         let solver_signing = self.signing(texts.solver_signing, texts.production, variables);
+        let (production, ed25519) = (texts.production, texts.ed25519_signing);
+        let ed25519_signing = self.optional_signing(ed25519, production, variables);
+        let previous = split(texts.previous_keys.as_ref());
+        let previous = previous
+            .iter()
+            .filter_map(|key| self.previous_key(key, &texts.endpoints, production, variables));
+        let previous_keys = previous.collect();
         let oracle = texts.oracle_url.and_then(|url| {
             let url = url.trim().trim_end_matches('/');
             Some(SolverOracle {
@@ -160,8 +170,8 @@ impl Reader<'_> {
             quote_validity,
             market_file: market_file?.into(),
             solver_signing,
-            ed25519_key: texts.ed25519_key,
-            previous_keys: split(texts.previous_keys.as_ref()),
+            ed25519_signing,
+            previous_keys,
             solver_chain: texts.solver_chain,
             oracle,
             requests_v2,

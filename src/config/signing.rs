@@ -4,8 +4,12 @@ use std::{collections::BTreeMap, fmt};
 
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
+use vm::trade::Scheme;
 
 use super::{Raw, read::Reader};
+
+/// The module of a key that stands in the environment.
+const RAW: &str = "raw-private-key";
 
 /// The variables that say where a key is. The services' endpoints are the same for all keys.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +38,22 @@ impl Names {
         aws_key: "SOLVER_AWS_KMS_KEY_ID",
         aws_region: "SOLVER_AWS_KMS_KEY_REGION",
     };
+    /// The ed25519 key of the solver's accounts.
+    pub const ED25519: &Self = &Self {
+        module: "SOLVER_ED25519_SIGNING_MODULE",
+        raw: "SOLVER_ED25519_KEY",
+        gcp_version: "SOLVER_ED25519_GCP_KMS_KEY_VERSION",
+        aws_key: "SOLVER_ED25519_AWS_KMS_KEY_ID",
+        aws_region: "SOLVER_ED25519_AWS_KMS_KEY_REGION",
+    };
+    /// Keys that the solver had before: each entry of a list says where its key is.
+    pub const PREVIOUS: &Self = &Self {
+        module: "SOLVER_PREVIOUS_KEYS",
+        raw: "SOLVER_PREVIOUS_KEYS",
+        gcp_version: "SOLVER_PREVIOUS_KEYS",
+        aws_key: "SOLVER_PREVIOUS_KEYS",
+        aws_region: "SOLVER_PREVIOUS_KEYS",
+    };
     pub const GCP_ENDPOINT: &'static str = "GCP_KMS_ENDPOINT";
     pub const AWS_ENDPOINT: &'static str = "AWS_KMS_ENDPOINT";
 
@@ -59,6 +79,13 @@ pub enum Signing {
     AwsKms(AwsKms),
     /// A key that everybody knows: nothing that it signs leaves the daemon.
     Nobody,
+}
+
+/// A key that the solver had before.
+#[derive(Clone, Debug)]
+pub struct PreviousKey {
+    pub scheme: Scheme,
+    pub signing: Signing,
 }
 
 /// A key in Google Cloud KMS.
@@ -159,13 +186,31 @@ impl Raw {
             key: self.solver_private_key.take(),
             gcp: [
                 self.solver_gcp_kms_key_version.take(),
-                self.gcp_kms_endpoint.take(),
+                self.gcp_kms_endpoint.clone(),
             ],
             aws: [
                 self.solver_aws_kms_key_id.take(),
                 self.solver_aws_kms_key_region.take(),
             ],
-            aws_endpoint: self.aws_kms_endpoint.take(),
+            aws_endpoint: self.aws_kms_endpoint.clone(),
+        }
+    }
+
+    /// Takes what says where the solver's ed25519 key is.
+    pub(super) fn ed25519_signing(&mut self) -> Texts {
+        Texts {
+            names: Names::ED25519,
+            module: self.solver_ed25519_signing_module.take(),
+            key: self.solver_ed25519_key.take(),
+            gcp: [
+                self.solver_ed25519_gcp_kms_key_version.take(),
+                self.gcp_kms_endpoint.clone(),
+            ],
+            aws: [
+                self.solver_ed25519_aws_kms_key_id.take(),
+                self.solver_ed25519_aws_kms_key_region.take(),
+            ],
+            aws_endpoint: self.aws_kms_endpoint.clone(),
         }
     }
 }
@@ -183,6 +228,68 @@ impl Reader<'_> {
         signing.unwrap_or_else(|| Signing::RawPrivateKey(SecretString::default()))
     }
 
+    /// As [`Self::signing`], of a key that may be missing.
+    pub fn optional_signing(
+        &mut self,
+        texts: Texts,
+        production: bool,
+        variables: &BTreeMap<String, String>,
+    ) -> Option<Signing> {
+        let module = texts.module.as_deref().map(str::trim);
+        let is_set = module.is_some_and(|module| module != RAW)
+            || texts.key.is_some()
+            || texts.gcp[0].is_some()
+            || texts.aws[0].is_some();
+        is_set.then(|| self.signing(texts, production, variables))
+    }
+
+    /// A key that the solver had before: `ed25519:` before an ed25519 key, then `gcp-kms:` and the name of a key's
+    /// version, `aws-kms:` and a key's ARN, or the key itself. `None` after a mistake.
+    pub fn previous_key(
+        &mut self,
+        key: &SecretString,
+        [gcp_endpoint, aws_endpoint]: &[Option<String>; 2],
+        production: bool,
+        variables: &BTreeMap<String, String>,
+    ) -> Option<PreviousKey> {
+        let (scheme, text) = match key.expose_secret().strip_prefix("ed25519:") {
+            Some(text) => (Scheme::Ed25519, text.trim()),
+            None => (Scheme::Secp256k1, key.expose_secret()),
+        };
+        let mut texts = Texts {
+            names: Names::PREVIOUS,
+            module: None,
+            key: None,
+            gcp: [None, gcp_endpoint.clone()],
+            aws: [None, None],
+            aws_endpoint: aws_endpoint.clone(),
+        };
+        if let Some(version) = text.strip_prefix("gcp-kms:") {
+            texts.module = Some("gcp-kms".to_owned());
+            texts.gcp[0] = Some(version.to_owned());
+        } else if let Some(arn) = text.strip_prefix("aws-kms:") {
+            texts.module = Some("aws-kms".to_owned());
+            texts.aws = [Some(arn.to_owned()), Some(self.region_of(arn)?)];
+        } else {
+            texts.key = Some(text.into());
+        }
+        let signing = self.module(texts, production, variables)?;
+        Some(PreviousKey { scheme, signing })
+    }
+
+    /// The region that a key's ARN names; `None` after a mistake.
+    fn region_of(&mut self, arn: &str) -> Option<String> {
+        let region = match arn.split(':').collect::<Vec<_>>()[..] {
+            ["arn", _, "kms", region, _, _] if !region.is_empty() => Some(region.to_owned()),
+            _ => None,
+        };
+        if region.is_none() {
+            let what = "expected aws-kms: and a key's ARN, arn:aws:kms:…:…:key/…";
+            self.mistake(Names::PREVIOUS.aws_region, what);
+        }
+        region
+    }
+
     fn module(
         &mut self,
         texts: Texts,
@@ -191,10 +298,10 @@ impl Reader<'_> {
     ) -> Option<Signing> {
         let trimmed = |text: Option<String>| text.map(|text| text.trim().to_owned());
         let names = texts.names;
-        match texts.module.as_deref().map_or("raw-private-key", str::trim) {
-            "raw-private-key" => {
+        match texts.module.as_deref().map_or(RAW, str::trim) {
+            RAW => {
                 let (version, id) = (&texts.gcp[0], &texts.aws[0]);
-                if names == Names::SOLVER && (version.is_some() || id.is_some()) {
+                if names != Names::ORACLE && (version.is_some() || id.is_some()) {
                     self.mistake(names.module, "must say which key service has the key");
                 }
                 let key = self.required(names.raw, texts.key)?;
@@ -254,7 +361,7 @@ impl Reader<'_> {
     /// Whether a name always means one key. Orders name their solver by its address: with an alias that means another
     /// key one day nobody would fill them, or give their deposits back.
     fn is_fixed(&mut self, names: &Names, key: &str) -> bool {
-        let is = names != Names::SOLVER || !key.contains("alias/");
+        let is = names == Names::ORACLE || !key.contains("alias/");
         if !is {
             self.mistake(names.aws_key, "expected a key's id or ARN, not an alias");
         }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use secrecy::ExposeSecret;
+use vm::trade::Scheme;
 
 use super::{variables::SECRETS, *};
 
@@ -318,10 +319,13 @@ fn a_solver_has_a_key_of_each_scheme_and_former_ones_of_either() {
         ];
         all.extend(set);
         let integrator = read(&all).unwrap().integrator.unwrap();
-        let texts = integrator.previous_keys.into_iter();
-        let former: Vec<_> = texts.map(|key| key.expose_secret().to_owned()).collect();
-        let ed25519 = integrator.ed25519_key;
-        (ed25519.map(|key| key.expose_secret().to_owned()), former)
+        let raw = |signing: &Signing| match signing {
+            Signing::RawPrivateKey(key) => key.expose_secret().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        let former = integrator.previous_keys.iter();
+        let former: Vec<_> = former.map(|key| (key.scheme, raw(&key.signing))).collect();
+        (integrator.ed25519_signing.as_ref().map(raw), former)
     };
     assert_eq!(keys(&[]), (None, Vec::new()));
     let (ed25519, former) = keys(&[
@@ -332,7 +336,17 @@ fn a_solver_has_a_key_of_each_scheme_and_former_ones_of_either() {
         ),
     ]);
     assert_eq!(ed25519.as_deref(), Some("0x01"));
-    assert_eq!(former, ["0x02", "ed25519:0x03", "ed25519:[4, 5]", "0x06"]);
+    let (secp256k1, of_ed25519) = (Scheme::Secp256k1, Scheme::Ed25519);
+    let expected = [
+        (secp256k1, "0x02"),
+        (of_ed25519, "0x03"),
+        (of_ed25519, "[4, 5]"),
+        (secp256k1, "0x06"),
+    ];
+    assert_eq!(
+        former,
+        expected.map(|(scheme, key)| (scheme, key.to_owned()))
+    );
 }
 
 #[test]
@@ -766,6 +780,91 @@ fn a_solvers_key_may_be_in_a_key_service_of_its_own() {
         let mistakes = with(&set).unwrap_err();
         let all: Vec<_> = mistakes.0.iter().map(|one| &one.variable[..]).collect();
         assert_eq!(all, [variable], "{mistakes}");
+    }
+}
+
+const ARN: &str = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd";
+
+/// A solver with a raw secp256k1 key.
+fn solver(more: &[(&str, &str)]) -> Result<Config, Mistakes> {
+    let base = [
+        ("INTEGRATOR_HTTP_PORT", "1"),
+        ("MARKET_FILE", "market.json"),
+        ("SOLVER_PRIVATE_KEY", KEY),
+    ];
+    read(&[&base, more].concat())
+}
+
+#[test]
+fn a_solvers_ed25519_key_may_be_in_a_key_service_of_its_own() {
+    let gcp = ("SOLVER_ED25519_SIGNING_MODULE", "gcp-kms");
+    let aws = ("SOLVER_ED25519_SIGNING_MODULE", "aws-kms");
+    let version = ("SOLVER_ED25519_GCP_KMS_KEY_VERSION", VERSION);
+    let named = [
+        ("SOLVER_ED25519_AWS_KMS_KEY_ID", ARN),
+        ("SOLVER_ED25519_AWS_KMS_KEY_REGION", "eu-west-1"),
+    ];
+    let unset = ("SOLVER_ED25519_SIGNING_MODULE", "raw-private-key");
+    let key = |set: &[(&str, &str)]| {
+        let config = solver(set).unwrap();
+        config.integrator.unwrap().ed25519_signing
+    };
+    assert!(key(&[unset]).is_none());
+    assert!(matches!(key(&[gcp, version]), Some(Signing::GcpKms(key)) if key.version == VERSION));
+    let in_aws = key(&[&[aws][..], &named].concat());
+    assert!(matches!(in_aws, Some(Signing::AwsKms(key)) if key.key == ARN));
+    let raw = ("SOLVER_ED25519_KEY", "0x01");
+    assert_eq!(solver(&[gcp, version, raw]).unwrap().unused, [raw.0]);
+    for (set, variable) in [
+        (vec![("SOLVER_ED25519_SIGNING_MODULE", "vault")], unset.0),
+        (vec![gcp], version.0),
+        // The other keys of the solver and of the oracle are no such keys.
+        (
+            vec![gcp, ("SOLVER_GCP_KMS_KEY_VERSION", VERSION)],
+            version.0,
+        ),
+        (vec![aws, named[1]], named[0].0),
+        (vec![aws, named[0]], named[1].0),
+        (
+            vec![aws, (named[0].0, "alias/solver"), named[1]],
+            named[0].0,
+        ),
+        (vec![raw, version], unset.0),
+    ] {
+        let mistakes = solver(&set).unwrap_err();
+        assert!(mistakes.concern(variable), "{variable}: {mistakes}");
+    }
+}
+
+#[test]
+fn former_keys_in_a_key_service_are_named_for_good() {
+    let former = |list: &str| solver(&[("SOLVER_PREVIOUS_KEYS", list)]);
+    let list = format!("gcp-kms:{VERSION}, ed25519:aws-kms:{ARN},0x02");
+    let keys = former(&list).unwrap().integrator.unwrap().previous_keys;
+    let [in_gcp, in_aws, raw] = &keys[..] else {
+        panic!("{keys:?}");
+    };
+    assert_eq!(in_gcp.scheme, Scheme::Secp256k1);
+    assert!(matches!(&in_gcp.signing, Signing::GcpKms(key) if key.version == VERSION));
+    assert_eq!(in_aws.scheme, Scheme::Ed25519);
+    let Signing::AwsKms(key) = &in_aws.signing else {
+        panic!("{in_aws:?}");
+    };
+    assert_eq!((key.key.as_str(), key.region.as_str()), (ARN, "eu-west-1"));
+    assert!(matches!(raw.signing, Signing::RawPrivateKey(_)));
+    for wrong in [
+        "gcp-kms:",
+        "gcp-kms:key",
+        "aws-kms:",
+        "aws-kms:1234abcd",
+        "aws-kms:alias/solver",
+        "aws-kms:arn:aws:kms:eu-west-1:111122223333:alias/solver",
+        "aws-kms:arn:aws:kms::111122223333:key/1234abcd",
+        "aws-kms:arn:aws:s3:eu-west-1:111122223333:key/1234abcd",
+    ] {
+        let mistakes = former(wrong).unwrap_err();
+        let all = mistakes.0.iter().map(|one| one.variable.as_str());
+        assert_eq!(all.collect::<Vec<_>>(), ["SOLVER_PREVIOUS_KEYS"], "{wrong}");
     }
 }
 

@@ -3,10 +3,14 @@
 
 use std::sync::Arc;
 
-use secrecy::{ExposeSecret, SecretString};
-use vm::{EvmAddress, Family, trade::Scheme};
+use futures::future::join_all;
+use secrecy::ExposeSecret;
+use vm::{EvmAddress, Family};
 
-use super::{rules::judge, signer::signer};
+use super::{
+    rules::judge,
+    signer::{ed25519, former, signer},
+};
 use crate::{
     api::intents::{access, retirement::Retirement},
     attest::{finality, journal::Journal, shadow::Shadow},
@@ -15,7 +19,7 @@ use crate::{
     http::Keys,
     hub::Settings,
     market::Market,
-    sign::{self, FormerKey, KeyRing, Signer, ed25519::Ed25519Key},
+    sign::{self, FormerKey, KeyRing, Signer},
     solver::{chain::TradingChainError, judge::Patience},
     store::Store,
     webhook::guard::Reach,
@@ -157,22 +161,21 @@ pub fn keys(list: &[ApiKey]) -> Keys {
 /// The solver's keys; a bad one is a mistake that does not repeat it.
 async fn solver_keys(wanted: &Integrator, mistakes: &mut Mistakes) -> Option<KeyRing> {
     let secp256k1 = signer(&wanted.solver_signing, Names::SOLVER, mistakes).await;
-    let parsed = |text: &SecretString| Ed25519Key::parse(text.expose_secret().trim());
-    let ed25519 = wanted.ed25519_key.as_ref().map(parsed).transpose();
-    let ed25519 = ed25519
-        .map_err(|error| mistakes.add(sign::variable(Scheme::Ed25519), error.to_string()))
-        .ok();
+    let ed25519 = match &wanted.ed25519_signing {
+        Some(signing) => Some(ed25519(signing, Names::ED25519, mistakes).await?),
+        None => None,
+    };
     Some(KeyRing {
         secp256k1: secp256k1?,
-        ed25519: ed25519?.map(|key| Arc::new(key) as _),
+        ed25519,
     })
 }
 
 /// The keys that the solver had before, without those that are mistakes.
-fn former_keys(wanted: &Integrator, mistakes: &mut Mistakes) -> Vec<FormerKey> {
-    let keys = wanted.previous_keys.iter().filter_map(|key| {
-        FormerKey::parse(key.expose_secret())
-            .map_err(|error| mistakes.add("SOLVER_PREVIOUS_KEYS", error.to_string()))
+async fn former_keys(wanted: &Integrator, mistakes: &mut Mistakes) -> Vec<FormerKey> {
+    let opened = join_all(wanted.previous_keys.iter().map(former)).await;
+    let keys = opened.into_iter().filter_map(|key| {
+        key.map_err(|error| mistakes.add(Names::PREVIOUS.raw, error))
             .ok()
     });
     keys.collect()
@@ -262,7 +265,7 @@ pub(super) fn market(
 /// The market, the solver's keys and where it is paid.
 async fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
     let keys = solver_keys(wanted, mistakes).await;
-    let former = former_keys(wanted, mistakes);
+    let former = former_keys(wanted, mistakes).await;
     let family = |name: &str| chains.get(name)?.family();
     let market = market(wanted, chains, mistakes)?;
     if let Some(keys) = &keys {
@@ -302,7 +305,7 @@ async fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use vm::FamilyKeys;
+    use vm::{FamilyKeys, trade::Scheme};
 
     use super::*;
 
@@ -380,7 +383,7 @@ mod tests {
         ]);
         let mut mistakes = Mistakes::default();
         assert!(solver_keys(&wrong, &mut mistakes).await.is_none());
-        assert_eq!(former_keys(&wrong, &mut mistakes).len(), 0);
+        assert_eq!(former_keys(&wrong, &mut mistakes).await.len(), 0);
         let named = mistakes.0.iter().map(|mistake| &mistake.variable[..]);
         let [ed25519, former] = ["SOLVER_ED25519_KEY", "SOLVER_PREVIOUS_KEYS"];
         assert_eq!(named.collect::<Vec<_>>(), [ed25519, former, former]);

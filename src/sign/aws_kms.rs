@@ -14,13 +14,29 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use url::Url;
-use vm::types::B256;
+use vm::trade::Scheme;
 
 use super::kms::{Fault, KeyService, Patience, in_time};
 
-/// The curve and the algorithm that are signed with. The message is given as a digest, and not hashed again.
-const SPEC: &str = "ECC_SECG_P256K1";
-const ALGORITHM: &str = "ECDSA_SHA_256";
+/// What the service calls the keys of a scheme.
+struct Kind {
+    /// The curve.
+    spec: &'static str,
+    algorithm: &'static str,
+    /// A digest is signed as it is, and a raw message is hashed by the algorithm.
+    message: &'static str,
+}
+
+const SECP256K1: Kind = Kind {
+    spec: "ECC_SECG_P256K1",
+    algorithm: "ECDSA_SHA_256",
+    message: "DIGEST",
+};
+const ED25519: Kind = Kind {
+    spec: "ECC_NIST_EDWARDS25519",
+    algorithm: "ED25519_SHA_512",
+    message: "RAW",
+};
 /// Faults that pass, beside those with a status of 500 and above.
 const PASSING: [&str; 6] = [
     "DependencyTimeoutException",
@@ -49,6 +65,7 @@ pub struct AwsKms {
     key: String,
     /// The ARN of the key that had the public key.
     arn: OnceLock<String>,
+    kind: &'static Kind,
     url: String,
     client: reqwest::Client,
     signer: Signer<Credential>,
@@ -86,6 +103,7 @@ struct Problem {
 }
 
 impl AwsKms {
+    /// A secp256k1 key there.
     pub fn new(located: Located<'_>, patience: Patience) -> Result<Self, String> {
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -110,11 +128,21 @@ impl AwsKms {
         Ok(Self {
             key: located.key.to_owned(),
             arn: OnceLock::new(),
+            kind: &SECP256K1,
             url,
             client,
             signer: Signer::new(context, DefaultCredentialProvider::new(), request_signer),
             patience,
         })
+    }
+
+    /// The same, of a key of `scheme`.
+    pub fn of_scheme(self, scheme: Scheme) -> Self {
+        let kind = match scheme {
+            Scheme::Secp256k1 => &SECP256K1,
+            Scheme::Ed25519 => &ED25519,
+        };
+        Self { kind, ..self }
     }
 
     async fn asked<T: for<'de> Deserialize<'de>>(
@@ -197,31 +225,45 @@ fn decoded(base64: &str) -> Result<Vec<u8>, Fault> {
     STANDARD.decode(base64).map_err(unreadable)
 }
 
+/// Whether the key with this ARN is the one that was named: an ARN names itself, an id each key that has it, and an
+/// alias any key.
+fn is_named(name: &str, arn: &str) -> bool {
+    let of_id = |before: &str| before.starts_with("arn:") && before.ends_with(":key/");
+    if name.starts_with("alias/") || name.contains(":alias/") {
+        arn.starts_with("arn:")
+    } else if name.starts_with("arn:") {
+        arn == name
+    } else {
+        arn.strip_suffix(name).is_some_and(of_id)
+    }
+}
+
 /// The signature of an answer from the key that was asked.
-fn signature(arn: &str, answer: &Signed) -> Result<Vec<u8>, Fault> {
+fn signature(arn: &str, algorithm: &str, answer: &Signed) -> Result<Vec<u8>, Fault> {
     if answer.key_id != arn {
         return Err(Fault::Foreign(answer.key_id.clone()));
     }
-    if answer.signing_algorithm != ALGORITHM {
+    if answer.signing_algorithm != algorithm {
         let is = &answer.signing_algorithm;
         return Err(Fault::Lasting(format!(
-            "signed with {is} instead of {ALGORITHM}"
+            "signed with {is} instead of {algorithm}"
         )));
     }
     decoded(&answer.signature)
 }
 
 /// The DER key of an answer about a key that can sign here.
-fn spki(answer: &PublicKey) -> Result<Vec<u8>, Fault> {
-    if answer.key_spec != SPEC {
+fn spki(kind: &Kind, answer: &PublicKey) -> Result<Vec<u8>, Fault> {
+    let (spec, algorithm) = (kind.spec, kind.algorithm);
+    if answer.key_spec != spec {
         let is = &answer.key_spec;
         return Err(Fault::Lasting(format!(
-            "the key's spec is {is}; it must be {SPEC}"
+            "the key's spec is {is}; it must be {spec}"
         )));
     }
-    if !answer.signing_algorithms.iter().any(|one| one == ALGORITHM) {
+    if !answer.signing_algorithms.iter().any(|one| one == algorithm) {
         return Err(Fault::Lasting(format!(
-            "the key does not sign with {ALGORITHM}"
+            "the key does not sign with {algorithm}"
         )));
     }
     decoded(&answer.public_key)
@@ -238,7 +280,10 @@ impl KeyService for AwsKms {
         let answer: PublicKey = self
             .asked("GetPublicKey", &json!({"KeyId": self.key}))
             .await?;
-        let der = spki(&answer)?;
+        if !is_named(&self.key, &answer.key_id) {
+            return Err(Fault::Foreign(answer.key_id));
+        }
+        let der = spki(self.kind, &answer)?;
         let arn = self.arn.get_or_init(|| answer.key_id.clone());
         match *arn == answer.key_id {
             true => Ok(der),
@@ -246,13 +291,14 @@ impl KeyService for AwsKms {
         }
     }
 
-    async fn sign(&self, digest: &B256) -> Result<Vec<u8>, Fault> {
+    async fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Fault> {
         let arn = self.arn.get().unwrap_or(&self.key);
+        let algorithm = self.kind.algorithm;
         let body = json!({
-            "KeyId": arn, "Message": STANDARD.encode(digest), "MessageType": "DIGEST",
-            "SigningAlgorithm": ALGORITHM,
+            "KeyId": arn, "Message": STANDARD.encode(message), "MessageType": self.kind.message,
+            "SigningAlgorithm": algorithm,
         });
-        signature(arn, &self.asked("Sign", &body).await?)
+        signature(arn, algorithm, &self.asked("Sign", &body).await?)
     }
 }
 
@@ -261,6 +307,7 @@ mod tests {
     use super::*;
 
     const ARN: &str = "arn:aws:kms:eu-west-1:111122223333:key/1";
+    const ALGORITHM: &str = SECP256K1.algorithm;
 
     #[test]
     fn a_region_has_its_service() {
@@ -296,13 +343,13 @@ mod tests {
             signature: signature.to_owned(),
             signing_algorithm: algorithm.to_owned(),
         };
-        let good = signature(ARN, &signed(ARN, ALGORITHM, "AQID"));
+        let good = signature(ARN, ALGORITHM, &signed(ARN, ALGORITHM, "AQID"));
         assert_eq!(good, Ok(vec![1, 2, 3]));
-        let foreign = signature(ARN, &signed("other", ALGORITHM, "AQID"));
+        let foreign = signature(ARN, ALGORITHM, &signed("other", ALGORITHM, "AQID"));
         assert_eq!(foreign, Err(Fault::Foreign("other".to_owned())));
-        let hashed = signature(ARN, &signed(ARN, "ECDSA_SHA_384", "AQID"));
+        let hashed = signature(ARN, ALGORITHM, &signed(ARN, "ECDSA_SHA_384", "AQID"));
         assert!(matches!(hashed, Err(Fault::Lasting(_))), "{hashed:?}");
-        let torn = signature(ARN, &signed(ARN, ALGORITHM, "AQI"));
+        let torn = signature(ARN, ALGORITHM, &signed(ARN, ALGORITHM, "AQI"));
         assert!(matches!(torn, Err(Fault::Passing(_))), "{torn:?}");
     }
 
@@ -314,14 +361,39 @@ mod tests {
             key_spec: spec.to_owned(),
             signing_algorithms: algorithms.iter().map(|one| (*one).to_owned()).collect(),
         };
-        assert_eq!(spki(&key(SPEC, &[ALGORITHM])), Ok(vec![1, 2, 3]));
-        for (key, named) in [
-            (key("ECC_NIST_P256", &[ALGORITHM]), "ECC_NIST_P256"),
-            (key(SPEC, &[]), ALGORITHM),
-        ] {
-            let refused = spki(&key).unwrap_err();
-            assert!(matches!(refused, Fault::Lasting(_)), "{refused:?}");
-            assert!(refused.to_string().contains(named), "{refused}");
+        for (kind, other) in [(&SECP256K1, &ED25519), (&ED25519, &SECP256K1)] {
+            let good = key(kind.spec, &[kind.algorithm]);
+            assert_eq!(spki(kind, &good), Ok(vec![1, 2, 3]));
+            for (key, named) in [
+                (key("ECC_NIST_P256", &[kind.algorithm]), "ECC_NIST_P256"),
+                (key(other.spec, &[other.algorithm]), other.spec),
+                (key(kind.spec, &[]), kind.algorithm),
+                // An Ed25519 key signs digests, too, by another algorithm.
+                (key(kind.spec, &["ED25519_PH_SHA_512"]), kind.algorithm),
+            ] {
+                let refused = spki(kind, &key).unwrap_err();
+                assert!(matches!(refused, Fault::Lasting(_)), "{refused:?}");
+                assert!(refused.to_string().contains(named), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_arn_means_its_own_key_and_an_alias_any() {
+        let other = ARN.replace("eu-west-1", "us-east-1");
+        let alias = "arn:aws:kms:eu-west-1:111122223333:alias/solver";
+        for name in [ARN, "1", "alias/solver", alias] {
+            assert!(is_named(name, ARN), "{name}");
+            assert_eq!(is_named(name, &other), name != ARN, "{name}");
+            for no_arn in ["", "1", "key/1", "solver"] {
+                assert!(!is_named(name, no_arn), "{name} {no_arn}");
+            }
+        }
+        for name in [ARN, "1"] {
+            for changed in ["key/2", "key/11", "key/2/1", "alias/1"] {
+                let arn = ARN.replace("key/1", changed);
+                assert!(!is_named(name, &arn), "{name} {arn}");
+            }
         }
     }
 

@@ -70,6 +70,17 @@ fn array(text: &str) -> Result<Zeroizing<[u8; 64]>, KeyError> {
     }
 }
 
+/// What an ed25519 key signs; an error for a message of another scheme.
+pub(super) fn message(message: Message<'_>) -> Result<&[u8], Unsigned> {
+    match message {
+        Message::Ed25519(text) => Ok(text),
+        Message::Ecdsa(_) | Message::Schnorr(_) => {
+            let what = "an ed25519 key makes no secp256k1 signatures";
+            Err(Unsigned(what.to_owned()))
+        }
+    }
+}
+
 #[async_trait]
 impl Signer for Ed25519Key {
     fn scheme(&self) -> Scheme {
@@ -81,10 +92,7 @@ impl Signer for Ed25519Key {
     }
 
     async fn sign(&self, message: Message<'_>) -> Result<Bytes, Unsigned> {
-        let Message::Ed25519(text) = message else {
-            let what = "an ed25519 key makes no secp256k1 signatures";
-            return Err(Unsigned(what.to_owned()));
-        };
+        let text = self::message(message)?;
         let unsigned = |error: ed25519_dalek::SignatureError| Unsigned(error.to_string());
         let signature = self.0.try_sign(text).map_err(unsigned)?;
         let own = self.0.verifying_key();

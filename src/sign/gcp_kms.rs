@@ -1,4 +1,5 @@
-//! A key in Google Cloud KMS, over gRPC. The service signs the 32 bytes in the slot of a SHA-256 digest as they are.
+//! A key in Google Cloud KMS, over gRPC. With a secp256k1 key the service signs the 32 bytes in the slot of a SHA-256
+//! digest as they are, with an ed25519 key the data.
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
@@ -8,7 +9,13 @@ use google_cloud_gax::{
     grpc::{Code, Status},
 };
 use google_cloud_kms::{
-    client::{ClientConfig, google_cloud_auth::error::Error as CredentialsError},
+    client::{
+        ClientConfig,
+        google_cloud_auth::{
+            error::Error as CredentialsError,
+            token_source::external_account_source::error::Error as ExternalError,
+        },
+    },
     grpc::{
         apiv1::conn_pool::{AUDIENCE, KMS},
         kms::v1::{
@@ -20,12 +27,17 @@ use google_cloud_kms::{
 };
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use url::Url;
-use vm::types::B256;
+use vm::trade::Scheme;
 
 use super::kms::{Fault, KeyService, Patience, in_time};
 
-/// The only algorithm that is signed with.
-const ALGORITHM: CryptoKeyVersionAlgorithm = CryptoKeyVersionAlgorithm::EcSignSecp256k1Sha256;
+/// The only algorithm that keys of a scheme sign with.
+fn algorithm(scheme: Scheme) -> CryptoKeyVersionAlgorithm {
+    match scheme {
+        Scheme::Secp256k1 => CryptoKeyVersionAlgorithm::EcSignSecp256k1Sha256,
+        Scheme::Ed25519 => CryptoKeyVersionAlgorithm::EcSignEd25519,
+    }
+}
 
 type Client = KeyManagementServiceClient<Channel>;
 
@@ -33,6 +45,7 @@ type Client = KeyManagementServiceClient<Channel>;
 pub struct GcpKms {
     /// The version's full resource name.
     version: String,
+    scheme: Scheme,
     server: Server,
     /// The connection, until a call over it fails. A call after that opens another.
     client: ArcSwapOption<Client>,
@@ -76,7 +89,7 @@ impl Server {
 }
 
 impl GcpKms {
-    /// The version with this full resource name. `endpoint` is there for tests and private gateways; plain HTTP is
+    /// The version with this full resource name, of a secp256k1 key. `endpoint` is there for tests and private gateways; plain HTTP is
     /// asked without credentials. An error where there are no credentials.
     pub async fn new(
         version: &str,
@@ -87,10 +100,16 @@ impl GcpKms {
         let server = server.map_err(|_| "no credentials in time".to_owned())?;
         Ok(Self {
             version: version.to_owned(),
-            server: server.map_err(|error| format!("no credentials: {error}"))?,
+            scheme: Scheme::Secp256k1,
+            server: server.map_err(|error| no_credentials(&error))?,
             client: ArcSwapOption::empty(),
             patience,
         })
+    }
+
+    /// The same, of a key of `scheme`.
+    pub fn of_scheme(self, scheme: Scheme) -> Self {
+        Self { scheme, ..self }
     }
 
     async fn client(&self) -> Result<Client, Fault> {
@@ -132,6 +151,17 @@ impl GcpKms {
     }
 }
 
+/// Why there are no credentials. The crate's own text for a refusal is about the subject token only.
+fn no_credentials(error: &CredentialsError) -> String {
+    use ExternalError::UnexpectedStatusOnGetSubjectToken as Refused;
+    match error {
+        CredentialsError::ExternalAccountSource(Refused(status, said)) => format!(
+            "no credentials: the token service refused the external account: status {status}: {said}"
+        ),
+        other => format!("no credentials: {other}"),
+    }
+}
+
 /// What a status means. A token that could not be fetched may be fetched later.
 fn fault(status: &Status) -> Fault {
     let what = format!("{:?}: {}", status.code(), status.message());
@@ -154,26 +184,45 @@ fn crc(bytes: &[u8]) -> i64 {
     crc32c::crc32c(bytes).into()
 }
 
-/// What the service signs: the digest as it is, with its checksum.
-fn request(version: &str, digest: &B256) -> AsymmetricSignRequest {
-    AsymmetricSignRequest {
+/// What the service signs, with its checksum: a digest as it is, or a message.
+fn request(version: &str, scheme: Scheme, message: &[u8]) -> AsymmetricSignRequest {
+    let checksum = Some(crc(message));
+    let named = AsymmetricSignRequest {
         name: version.to_owned(),
-        digest: Some(Digest {
-            digest: Some(digest::Digest::Sha256(digest.to_vec())),
-        }),
-        digest_crc32c: Some(crc(&digest[..])),
         ..Default::default()
+    };
+    match scheme {
+        Scheme::Secp256k1 => AsymmetricSignRequest {
+            digest: Some(Digest {
+                digest: Some(digest::Digest::Sha256(message.to_vec())),
+            }),
+            digest_crc32c: checksum,
+            ..named
+        },
+        Scheme::Ed25519 => AsymmetricSignRequest {
+            data: message.to_vec(),
+            data_crc32c: checksum,
+            ..named
+        },
     }
 }
 
 /// The signature of an answer that is whole and from the version that was asked.
-fn signature(version: &str, answer: AsymmetricSignResponse) -> Result<Vec<u8>, Fault> {
+fn signature(
+    version: &str,
+    scheme: Scheme,
+    answer: AsymmetricSignResponse,
+) -> Result<Vec<u8>, Fault> {
     let corrupted = |what: &str| Err(Fault::Passing(format!("corrupted on the way: {what}")));
     if answer.name != version {
         return Err(Fault::Foreign(answer.name));
     }
-    if !answer.verified_digest_crc32c {
-        return corrupted("the digest's checksum was not verified");
+    let verified = match scheme {
+        Scheme::Secp256k1 => answer.verified_digest_crc32c,
+        Scheme::Ed25519 => answer.verified_data_crc32c,
+    };
+    if !verified {
+        return corrupted("the checksum of what was to be signed was not verified");
     }
     if answer.signature_crc32c != Some(crc(&answer.signature)) {
         return corrupted("the signature's checksum is wrong");
@@ -182,7 +231,7 @@ fn signature(version: &str, answer: AsymmetricSignResponse) -> Result<Vec<u8>, F
 }
 
 /// The DER key of an answer that is whole and about the version that was asked.
-fn spki(version: &str, answer: &PublicKey) -> Result<Vec<u8>, Fault> {
+fn spki(version: &str, scheme: Scheme, answer: &PublicKey) -> Result<Vec<u8>, Fault> {
     if answer.name != version {
         return Err(Fault::Foreign(answer.name.clone()));
     }
@@ -190,8 +239,9 @@ fn spki(version: &str, answer: &PublicKey) -> Result<Vec<u8>, Fault> {
         let what = "corrupted on the way: the public key's checksum is wrong";
         return Err(Fault::Passing(what.to_owned()));
     }
-    if answer.algorithm() != ALGORITHM {
-        let (is, must) = (answer.algorithm().as_str_name(), ALGORITHM.as_str_name());
+    let algorithm = algorithm(scheme);
+    if answer.algorithm() != algorithm {
+        let (is, must) = (answer.algorithm().as_str_name(), algorithm.as_str_name());
         return Err(Fault::Lasting(format!(
             "the key's algorithm is {is}; it must be {must}"
         )));
@@ -211,21 +261,40 @@ impl KeyService for GcpKms {
         let name = self.version.clone();
         let request = create_request(format!("name={name}"), GetPublicKeyRequest { name });
         let asked = self.asked(async |mut client| client.get_public_key(request).await);
-        spki(&self.version, asked.await?.get_ref())
+        spki(&self.version, self.scheme, asked.await?.get_ref())
     }
 
-    async fn sign(&self, digest: &B256) -> Result<Vec<u8>, Fault> {
-        let request = request(&self.version, digest);
+    async fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Fault> {
+        let request = request(&self.version, self.scheme, message);
         let request = create_request(format!("name={}", self.version), request);
         let asked = self.asked(async |mut client| client.asymmetric_sign(request).await);
-        signature(&self.version, asked.await?.into_inner())
+        signature(&self.version, self.scheme, asked.await?.into_inner())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Arc, Mutex},
+    };
+
+    use bytes::Bytes;
+    use google_cloud_kms::client::google_cloud_auth::credentials::CredentialsFile;
+    use http_body_util::{BodyExt, Full};
+    use hyper::{Request, Response, body::Incoming, service::service_fn};
+    use hyper_util::{
+        rt::{TokioExecutor, TokioIo},
+        server::conn::auto,
+    };
+    use serde_json::json;
+    use tokio::net::TcpListener;
+    use vm::types::B256;
+
     use super::*;
 
+    const SCHEME: Scheme = Scheme::Secp256k1;
+    const ALGORITHM: CryptoKeyVersionAlgorithm = CryptoKeyVersionAlgorithm::EcSignSecp256k1Sha256;
     const VERSION: &str = "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1";
 
     fn answer() -> AsymmetricSignResponse {
@@ -243,21 +312,40 @@ mod tests {
         // RFC 3720, B.4: 32 bytes of zeros, and of ones.
         assert_eq!(crc(&[0; 32]), 0x8a91_36aa);
         assert_eq!(crc(&[0xff; 32]), 0x62a8_ab43);
-        let request = request(VERSION, &B256::ZERO);
+        let request = request(VERSION, SCHEME, &B256::ZERO[..]);
         assert_eq!(request.digest_crc32c, Some(0x8a91_36aa));
         let slot = digest::Digest::Sha256(vec![0; 32]);
         assert_eq!(request.digest.unwrap().digest, Some(slot));
         assert_eq!((request.name.as_str(), request.data.len()), (VERSION, 0));
+        assert_eq!(request.data_crc32c, None);
+    }
+
+    #[test]
+    fn an_ed25519_key_signs_the_message_itself() {
+        let scheme = Scheme::Ed25519;
+        let request = request(VERSION, scheme, &[0xff; 32]);
+        assert_eq!((request.digest, request.digest_crc32c), (None, None));
+        assert_eq!(request.data, [0xff; 32]);
+        assert_eq!(request.data_crc32c, Some(0x62a8_ab43));
+        // The service says of the message alone that its checksum was verified.
+        let refused = signature(VERSION, scheme, answer());
+        assert!(matches!(refused, Err(Fault::Passing(_))), "{refused:?}");
+        let verified = AsymmetricSignResponse {
+            verified_data_crc32c: true,
+            verified_digest_crc32c: false,
+            ..answer()
+        };
+        assert_eq!(signature(VERSION, scheme, verified), Ok(vec![1, 2, 3]));
     }
 
     #[test]
     fn an_answer_counts_whole_and_from_the_key_that_was_asked() {
-        assert_eq!(signature(VERSION, answer()), Ok(vec![1, 2, 3]));
+        assert_eq!(signature(VERSION, SCHEME, answer()), Ok(vec![1, 2, 3]));
         let foreign = AsymmetricSignResponse {
             name: VERSION.replace("/1", "/2"),
             ..answer()
         };
-        let foreign = signature(VERSION, foreign);
+        let foreign = signature(VERSION, SCHEME, foreign);
         assert!(matches!(foreign, Err(Fault::Foreign(_))), "{foreign:?}");
         for corrupted in [
             AsymmetricSignResponse {
@@ -273,7 +361,7 @@ mod tests {
                 ..answer()
             },
         ] {
-            let refused = signature(VERSION, corrupted);
+            let refused = signature(VERSION, SCHEME, corrupted);
             assert!(matches!(refused, Err(Fault::Passing(_))), "{refused:?}");
         }
     }
@@ -288,17 +376,20 @@ mod tests {
             name: VERSION.to_owned(),
             ..Default::default()
         };
-        assert_eq!(spki(VERSION, &key(pem, ALGORITHM)), Ok(vec![1, 2, 3]));
+        let ed25519 = key(pem, CryptoKeyVersionAlgorithm::EcSignEd25519);
+        for (scheme, key) in [(SCHEME, &key(pem, ALGORITHM)), (Scheme::Ed25519, &ed25519)] {
+            assert_eq!(spki(VERSION, scheme, key), Ok(vec![1, 2, 3]));
+        }
         let other = CryptoKeyVersionAlgorithm::EcSignP256Sha256;
-        for lasting in [key(pem, other), key("AQID", ALGORITHM)] {
-            let refused = spki(VERSION, &lasting);
+        for lasting in [key(pem, other), ed25519, key("AQID", ALGORITHM)] {
+            let refused = spki(VERSION, SCHEME, &lasting);
             assert!(matches!(refused, Err(Fault::Lasting(_))), "{refused:?}");
         }
         let mut corrupted = key(pem, ALGORITHM);
         corrupted.pem.push('\n');
-        let refused = spki(VERSION, &corrupted);
+        let refused = spki(VERSION, SCHEME, &corrupted);
         assert!(matches!(refused, Err(Fault::Passing(_))), "{refused:?}");
-        let foreign = spki("other", &key(pem, ALGORITHM));
+        let foreign = spki("other", SCHEME, &key(pem, ALGORITHM));
         assert_eq!(foreign, Err(Fault::Foreign(VERSION.to_owned())));
     }
 
@@ -324,5 +415,90 @@ mod tests {
         assert!(passes(Code::Unauthenticated, "token error: s3cret"));
         let shown = fault(&Status::unauthenticated("token error: s3cret"));
         assert!(!shown.to_string().contains("s3cret"));
+    }
+
+    type Shown = Arc<Mutex<Vec<String>>>;
+
+    /// The token service at `/token`, and else a key service that refuses each call. Both keep what they are shown: the
+    /// form, or the authorization.
+    async fn answered(
+        shown: Shown,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        let (head, body) = request.into_parts();
+        if head.uri.path() == "/token" {
+            let form = body.collect().await.unwrap().to_bytes();
+            let form = String::from_utf8(form.to_vec()).unwrap();
+            shown.lock().unwrap().push(form);
+            let token =
+                json!({"access_token": "t0ken", "token_type": "Bearer", "expires_in": 3600});
+            return Ok(Response::new(Full::from(token.to_string())));
+        }
+        let authorization = head.headers["authorization"].to_str().unwrap().to_owned();
+        shown.lock().unwrap().push(authorization);
+        let refusal = Response::builder()
+            .header("content-type", "application/grpc")
+            .header("grpc-status", Code::PermissionDenied as i32);
+        Ok(refusal.body(Full::default()).unwrap())
+    }
+
+    /// The address of both services, until the test ends.
+    async fn services(shown: Shown) -> std::net::SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let shown = shown.clone();
+                tokio::spawn(async move {
+                    let service = service_fn(move |request| answered(shown.clone(), request));
+                    let _ended = auto::Builder::new(TokioExecutor::new())
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                });
+            }
+        });
+        address
+    }
+
+    /// The crate trusts public certificates only, and the daemon sends no credentials over plain http: here they are.
+    #[tokio::test]
+    async fn the_service_is_shown_the_token_of_an_external_account() {
+        let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let shown = Shown::default();
+        let address = services(shown.clone()).await;
+        let directory = tempfile::TempDir::new().unwrap();
+        let subject = directory.path().join("subject");
+        std::fs::write(&subject, "subject t0ken").unwrap();
+        let credentials = json!({
+            "type": "external_account", "audience": "//iam.googleapis.com/p",
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "token_url": format!("http://{address}/token"),
+            "credential_source": {"file": subject},
+        });
+        let credentials = CredentialsFile::new_from_str(&credentials.to_string()).await;
+        let config = ClientConfig::default().with_credentials(credentials.unwrap());
+        let service = GcpKms {
+            version: VERSION.to_owned(),
+            scheme: SCHEME,
+            server: Server {
+                environment: Environment::GoogleCloud(config.await.unwrap().token_source_provider),
+                domain: KMS.to_owned(),
+                url: Box::leak(format!("http://{address}").into_boxed_str()),
+            },
+            client: ArcSwapOption::empty(),
+            patience: Patience::default(),
+        };
+        let refused = service.public_key().await;
+        assert!(matches!(refused, Err(Fault::Lasting(_))), "{refused:?}");
+        let shown = shown.lock().unwrap();
+        let [form, authorization] = &shown[..] else {
+            panic!("{shown:?}");
+        };
+        let form = url::form_urlencoded::parse(form.as_bytes());
+        let subjects = form.filter(|(name, _)| name == "subject_token");
+        let subjects: Vec<_> = subjects.map(|(_, value)| value).collect();
+        assert_eq!(subjects, ["subject t0ken"]);
+        assert_eq!(authorization, "Bearer t0ken");
     }
 }

@@ -1,5 +1,5 @@
-//! Keys in key services: what is the same whichever service has the key. A service signs a digest as it is, answers
-//! in DER, and its signatures differ from call to call.
+//! Keys in key services: what is the same whichever service has the key. With a secp256k1 key a service signs a digest
+//! as it is, answers in DER, and its signatures differ from call to call.
 
 use std::{
     fmt,
@@ -67,11 +67,12 @@ pub trait KeyService: Send + Sync {
     fn name(&self) -> &'static str;
     /// The key's DER SubjectPublicKeyInfo.
     async fn public_key(&self) -> Result<Vec<u8>, Fault>;
-    /// A DER signature over the digest.
-    async fn sign(&self, digest: &B256) -> Result<Vec<u8>, Fault>;
+    /// With a secp256k1 key: a DER signature over a digest of 32 bytes. With an ed25519 key: the 64 bytes of RFC 8032
+    /// over any message.
+    async fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Fault>;
 }
 
-/// A key in a key service. Its public key is asked for once.
+/// A secp256k1 key in a key service. Its public key is asked for once.
 pub struct KmsKey<S> {
     service: S,
     patience: Patience,
@@ -120,7 +121,7 @@ impl<S: KeyService> Signer for KmsKey<S> {
 
     async fn sign(&self, digest: &B256) -> Result<Signature, SignError> {
         let name = self.service.name();
-        let der = repeated(name, self.patience, || self.service.sign(digest)).await?;
+        let der = repeated(name, self.patience, || self.service.sign(&digest[..])).await?;
         Signature::from_der(&der, digest, self.address).map_err(|error| match error {
             SignatureError::Unrecoverable => foreign(name, &"a signature that is not the key's"),
             SignatureError::Length | SignatureError::Malformed => {
@@ -131,7 +132,7 @@ impl<S: KeyService> Signer for KmsKey<S> {
 }
 
 /// What a call gives, repeated while its faults are passing and there is time.
-async fn repeated<T, F>(
+pub(super) async fn repeated<T, F>(
     service: &'static str,
     patience: Patience,
     call: impl FnMut() -> F,
@@ -171,7 +172,7 @@ where
 }
 
 /// Counts and logs an answer that is not by the key.
-fn foreign(service: &'static str, what: &dyn fmt::Display) -> SignError {
+pub(super) fn foreign(service: &'static str, what: &dyn fmt::Display) -> SignError {
     metrics::counter!("intentd_foreign_signatures_total").increment(1);
     tracing::error!(service, %what, "the key service answered for another key");
     SignError::Foreign
@@ -254,9 +255,9 @@ mod tests {
             self.next().unwrap_or_else(|| Ok(spki(&self.key)))
         }
 
-        async fn sign(&self, digest: &B256) -> Result<Vec<u8>, Fault> {
+        async fn sign(&self, digest: &[u8]) -> Result<Vec<u8>, Fault> {
             let own = || {
-                let (signature, _) = self.key.sign_prehash_recoverable(&digest[..]).unwrap();
+                let (signature, _) = self.key.sign_prehash_recoverable(digest).unwrap();
                 signature.to_der().as_bytes().to_vec()
             };
             self.next().unwrap_or_else(|| Ok(own()))

@@ -6,6 +6,7 @@ pub mod ed25519;
 mod families;
 pub mod gcp_kms;
 pub mod kms;
+pub mod kms_ed25519;
 pub mod raw;
 mod ring;
 
@@ -13,7 +14,7 @@ use async_trait::async_trait;
 use vm::protocol::signature::Signature;
 use vm::types::{B256, EvmAddress};
 
-pub use self::ring::{FormerKey, FormerKeyError, KeyRing, variable};
+pub use self::ring::{FormerKey, KeyRing, variable};
 
 /// A secp256k1 key, here or in a key service.
 #[async_trait]

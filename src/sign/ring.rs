@@ -7,12 +7,7 @@ use vm::{
     trade::{self, Scheme},
 };
 
-use super::{
-    Signer,
-    ed25519::{self, Ed25519Key},
-    families::Secp256k1,
-    raw::{self, RawKey},
-};
+use super::{Signer, families::Secp256k1};
 
 /// The variable of the environment that has the solver's key of a scheme.
 pub const fn variable(scheme: Scheme) -> &'static str {
@@ -75,24 +70,7 @@ pub enum FormerKey {
     Ed25519(Arc<dyn trade::Signer>),
 }
 
-/// Why a text is no key. It repeats no part of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FormerKeyError {
-    #[error(transparent)]
-    Secp256k1(#[from] raw::KeyError),
-    #[error(transparent)]
-    Ed25519(#[from] ed25519::KeyError),
-}
-
 impl FormerKey {
-    /// Reads a secp256k1 key as [`RawKey::parse`] does, or `ed25519:` and a key as [`Ed25519Key::parse`] does.
-    pub fn parse(text: &str) -> Result<Self, FormerKeyError> {
-        Ok(match text.strip_prefix("ed25519:") {
-            Some(key) => Self::Ed25519(Arc::new(Ed25519Key::parse(key.trim())?)),
-            None => Self::Secp256k1(Arc::new(RawKey::parse(text)?)),
-        })
-    }
-
     /// The key as a family asks for it; `None` where the family's accounts have keys of another scheme.
     pub fn key(&self, family: &Family) -> Option<Arc<dyn trade::Signer>> {
         match (family.keys?.scheme, self) {
@@ -116,6 +94,7 @@ mod tests {
     use vm::FamilyKeys;
 
     use super::*;
+    use crate::sign::{ed25519::Ed25519Key, raw::RawKey};
 
     const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
     const SEED: &str = "0x9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
@@ -166,8 +145,8 @@ mod tests {
 
     #[test]
     fn former_keys_are_of_either_scheme_and_have_accounts_of_it_only() {
-        let (old, ed25519) = (FormerKey::parse(KEY), format!("ed25519:{SEED}"));
-        let (old, ed25519) = (old.unwrap(), FormerKey::parse(&ed25519).unwrap());
+        let old = FormerKey::Secp256k1(Arc::new(RawKey::parse(KEY).unwrap()));
+        let ed25519 = FormerKey::Ed25519(Arc::new(Ed25519Key::parse(SEED).unwrap()));
         let solana = family("solana-vm", Scheme::Ed25519);
         let ethereum = family("ethereum-vm", Scheme::Secp256k1);
         let has = |key: &FormerKey| {
@@ -176,16 +155,5 @@ mod tests {
         };
         assert_eq!(has(&old), ([true, false], true));
         assert_eq!(has(&ed25519), ([false, true], false));
-    }
-
-    #[test]
-    fn a_former_key_that_is_none_is_a_mistake_of_its_scheme() {
-        let error = |text: &str| FormerKey::parse(text).err().unwrap();
-        let form = FormerKeyError::Ed25519(ed25519::KeyError::Form);
-        assert_eq!(error("ed25519:"), form);
-        assert_eq!(error(&format!("ed25519:{}", &SEED[2..])), form);
-        let prefix = FormerKeyError::Secp256k1(raw::KeyError::Prefix);
-        assert_eq!(error(&format!("secp256k1:{KEY}")), prefix);
-        assert_eq!(error(&KEY[2..]), prefix);
     }
 }

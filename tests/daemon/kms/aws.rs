@@ -9,6 +9,7 @@ use http_body_util::Full;
 use hyper::{HeaderMap, Response, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use vm::trade::Scheme;
 
 use super::vault::{Mood, Vault};
 use crate::support::http::{self, Asked, Server};
@@ -17,6 +18,7 @@ pub const ALIAS: &str = "alias/oracle";
 pub const REGION: &str = "eu-west-1";
 pub const ACCESS_KEY: &str = "AKIDEXAMPLE";
 pub const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+pub const ID: &str = "1234abcd";
 pub const ARN: &str = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd";
 const OTHER: &str = "arn:aws:kms:eu-west-1:111122223333:key/5678efab";
 
@@ -70,16 +72,25 @@ fn base64(bytes: &[u8], mood: Mood) -> String {
     }
 }
 
+/// What the key signs with, and what of: a digest, or a whole message.
+fn algorithm(vault: &Vault) -> (&'static str, &'static str) {
+    match vault.scheme() {
+        Scheme::Secp256k1 => ("ECDSA_SHA_256", "DIGEST"),
+        Scheme::Ed25519 => ("ED25519_SHA_512", "RAW"),
+    }
+}
+
 fn public_key(vault: &Vault, body: &Value) -> (Mood, Value) {
-    assert!([ALIAS, ARN].contains(&body["KeyId"].as_str().unwrap()));
+    assert!([ALIAS, ID, ARN].contains(&body["KeyId"].as_str().unwrap()));
     let mood = vault.mood();
-    let spec = match mood {
-        Mood::OtherKind => "ECC_NIST_P256",
-        _ => "ECC_SECG_P256K1",
+    let spec = match vault.scheme() {
+        _ if mood == Mood::OtherKind => "ECC_NIST_P256",
+        Scheme::Secp256k1 => "ECC_SECG_P256K1",
+        Scheme::Ed25519 => "ECC_NIST_EDWARDS25519",
     };
     let answer = json!({
         "KeyId": name(mood), "PublicKey": base64(&vault.spki(), mood), "KeySpec": spec,
-        "KeyUsage": "SIGN_VERIFY", "SigningAlgorithms": ["ECDSA_SHA_256"],
+        "KeyUsage": "SIGN_VERIFY", "SigningAlgorithms": [algorithm(vault).0],
     });
     (mood, answer)
 }
@@ -87,14 +98,15 @@ fn public_key(vault: &Vault, body: &Value) -> (Mood, Value) {
 fn sign(vault: &Vault, body: &Value) -> (Mood, Value) {
     // The key that the alias named when the daemon started.
     assert_eq!(body["KeyId"], ARN);
-    assert_eq!(body["MessageType"], "DIGEST");
-    assert_eq!(body["SigningAlgorithm"], "ECDSA_SHA_256");
-    let digest = STANDARD.decode(body["Message"].as_str().unwrap()).unwrap();
-    assert_eq!(digest.len(), 32);
-    let (mood, signature) = vault.sign(&digest);
+    let (algorithm, kind) = algorithm(vault);
+    assert_eq!(body["MessageType"], kind);
+    assert_eq!(body["SigningAlgorithm"], algorithm);
+    let message = STANDARD.decode(body["Message"].as_str().unwrap()).unwrap();
+    assert!(message.len() == 32 || kind == "RAW");
+    let (mood, signature) = vault.sign(&message);
     let answer = json!({
         "KeyId": name(mood), "Signature": base64(&signature, mood),
-        "SigningAlgorithm": "ECDSA_SHA_256",
+        "SigningAlgorithm": algorithm,
     });
     (mood, answer)
 }

@@ -12,6 +12,7 @@ use hyper::{Request, Response, body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::task::AbortOnDropHandle;
+use vm::trade::Scheme;
 
 use super::vault::{Mood, Vault};
 
@@ -100,9 +101,10 @@ async fn public_key(vault: &Vault, asked: &GetPublicKeyRequest) -> Result<Public
     refused(mood).await?;
     let base64 = STANDARD.encode(vault.spki());
     let pem = format!("-----BEGIN PUBLIC KEY-----\n{base64}\n-----END PUBLIC KEY-----\n");
-    let algorithm = match mood {
-        Mood::OtherKind => CryptoKeyVersionAlgorithm::EcSignP256Sha256,
-        _ => CryptoKeyVersionAlgorithm::EcSignSecp256k1Sha256,
+    let algorithm = match vault.scheme() {
+        _ if mood == Mood::OtherKind => CryptoKeyVersionAlgorithm::EcSignP256Sha256,
+        Scheme::Secp256k1 => CryptoKeyVersionAlgorithm::EcSignSecp256k1Sha256,
+        Scheme::Ed25519 => CryptoKeyVersionAlgorithm::EcSignEd25519,
     };
     let crc = i64::from(crc32c::crc32c(pem.as_bytes()));
     let wrong = i64::from(mood == Mood::Corrupted);
@@ -127,28 +129,43 @@ fn name(mood: Mood) -> &'static str {
     }
 }
 
+/// What is to be signed, where the key's algorithm takes it and nowhere else, with its checksum.
+fn message(scheme: Scheme, asked: &AsymmetricSignRequest) -> &[u8] {
+    let digest = asked.digest.as_ref().and_then(|d| d.digest.as_ref());
+    match (scheme, digest) {
+        (Scheme::Secp256k1, Some(Digest::Sha256(digest))) => {
+            let crc = i64::from(crc32c::crc32c(digest));
+            assert_eq!((asked.digest_crc32c, digest.len()), (Some(crc), 32));
+            assert!(asked.data.is_empty() && asked.data_crc32c.is_none());
+            digest
+        }
+        (Scheme::Ed25519, None) => {
+            let crc = i64::from(crc32c::crc32c(&asked.data));
+            assert_eq!((asked.data_crc32c, asked.digest_crc32c), (Some(crc), None));
+            &asked.data
+        }
+        _ => panic!("not in the slot of the key's algorithm: {asked:?}"),
+    }
+}
+
 async fn sign(
     vault: &Vault,
     asked: &AsymmetricSignRequest,
 ) -> Result<AsymmetricSignResponse, Status> {
     assert_eq!(asked.name, VERSION);
-    let digest = asked.digest.as_ref().and_then(|d| d.digest.as_ref());
-    let Some(Digest::Sha256(digest)) = digest else {
-        panic!("the digest is not in the slot of SHA-256: {asked:?}");
-    };
-    let crc = i64::from(crc32c::crc32c(digest));
-    assert_eq!((asked.digest_crc32c, digest.len()), (Some(crc), 32));
-    let (mood, mut signature) = vault.sign(digest);
+    let (mood, mut signature) = vault.sign(message(vault.scheme(), asked));
     refused(mood).await?;
     let crc = i64::from(crc32c::crc32c(&signature));
     if mood == Mood::Corrupted {
         let last = signature.last_mut().unwrap();
         *last ^= 1;
     }
+    let verified = mood != Mood::Unverified;
     Ok(AsymmetricSignResponse {
         signature,
         signature_crc32c: checksum(crc, mood),
-        verified_digest_crc32c: mood != Mood::Unverified,
+        verified_digest_crc32c: vault.scheme() == Scheme::Secp256k1 && verified,
+        verified_data_crc32c: vault.scheme() == Scheme::Ed25519 && verified,
         name: name(mood).to_owned(),
         ..Default::default()
     })
