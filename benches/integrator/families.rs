@@ -11,11 +11,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
 use bytes::Bytes;
 use intentd::{
     market::Market,
-    quote::{pricing_chain::PricingChain, swaps::Swaps},
+    quote::{body::Body, pricing_chain::PricingChain, service::Quoter, swaps::Swaps},
     store::{memory::MemoryStore, requests::Requests},
 };
 use serde_json::{Value, json};
@@ -54,6 +54,8 @@ struct Case {
     swaps: Swaps,
     market: Market,
     body: Value,
+    /// Whether the user's currency is exchanged before the deposit.
+    exchanges: bool,
 }
 
 /// Measures every origin with one quote at a time and with 32.
@@ -66,6 +68,7 @@ pub async fn rows(limit: Duration) -> Result<()> {
             let requests = Requests::new(Arc::new(MemoryStore::new()));
             let chains = vec![case.chain, stub.chain("destination")?];
             let quoter = stub.quoter_of(requests, (case.market, chains, case.swaps))?;
+            check(&quoter, (&case.body, case.exchanges)).await?;
             let (quoter, body) = (Arc::new(quoter), Bytes::from(case.body.to_string()));
             let work = move |_| quote(quoter.clone(), body.clone());
             let measured = listen::repeat(at_once, limit, work).await?;
@@ -75,6 +78,23 @@ pub async fn rows(limit: Duration) -> Result<()> {
             println!("{name:<18} {at_once:>7} {rate:>8.0} {middle:>8.3} {most:>8.3} {ratio:>8.2}");
         }
     }
+    Ok(())
+}
+
+/// An error unless the answer has an exchange by the aggregator exactly where the case does. The recorded way names a
+/// lookup table.
+async fn check(quoter: &Quoter, (body, exchanges): (&Value, bool)) -> Result<()> {
+    let refused = |refused| anyhow!("{refused:?}");
+    let body = Body::read(body.clone()).map_err(refused)?;
+    let answer = quoter.quote(&body, None).await.map_err(refused)?;
+    let answer = serde_json::to_value(&answer)?;
+    let router = &answer["details"]["route"]["origin"]["router"];
+    let tables = &answer["steps"][0]["items"][0]["data"]["addressLookupTableAddresses"];
+    let named = tables.as_array().is_some_and(|tables| !tables.is_empty());
+    ensure!(
+        (*router == "jupiter") == exchanges && named == exchanges,
+        "an exchange: expected {exchanges}: {answer}"
+    );
     Ok(())
 }
 
@@ -92,6 +112,7 @@ fn cases() -> Result<Vec<Case>> {
             (stub::USER, stub::NATIVE, stub::NATIVE),
             "1000000000000000000",
         ),
+        exchanges: false,
     }];
     for outputs in OUTPUTS {
         all.push(of_bitcoin(outputs)?);
@@ -121,7 +142,7 @@ fn of_bitcoin(outputs: usize) -> Result<Case> {
     let each = ALL / outputs as u64;
     for first in (0..outputs).step_by(TOGETHER) {
         let some = TOGETHER.min(outputs - first);
-        anyhow::ensure!(world.fund(&user.script(), each, some), "no old coinbase");
+        ensure!(world.fund(&user.script(), each, some), "no old coinbase");
     }
     // Nothing is young any more.
     mine(130);
@@ -152,6 +173,7 @@ fn of_bitcoin(outputs: usize) -> Result<Case> {
             (&user.address(), native.text(), stub::NATIVE),
             &DEPOSIT.to_string(),
         ),
+        exchanges: false,
     })
 }
 
@@ -173,7 +195,9 @@ fn of_solana(exchanges: bool) -> Result<Case> {
     let user = aggregator::USER;
     let solver = solana::Pubkey::new_from_array(scripted::Key::of(0x51).bytes().0);
     for owner in [&user, &solver] {
-        world.fund(owner, &SYSTEM, 1_000_000_000_000);
+        for currency in [&SYSTEM, &aggregator::OUTPUT_MINT] {
+            world.fund(owner, currency, 1_000_000_000_000);
+        }
     }
     world.mine_until(rules.since + 200);
     let entry = json!({"id": "origin", "hubChainId": "1", "depository": PROGRAM});
@@ -183,18 +207,7 @@ fn of_solana(exchanges: bool) -> Result<Case> {
     std::mem::forget(world);
     let (chain, family) = opened(&SOLANA, entry, (&url, &solver.to_string()))?;
     let native = SYSTEM.to_string();
-    let (origin, to) = match services {
-        None => (
-            json!({"currencies": [currency(&native, COIN, 9)]}),
-            stub::NATIVE,
-        ),
-        Some(service) => {
-            let token = aggregator::OUTPUT_MINT.to_string();
-            let currencies = [currency(&native, "SOL", 9), currency(&token, DOLLAR, 6)];
-            let origin = json!({"currencies": currencies, "aggregators": [{"url": service}]});
-            (origin, stub::USDC)
-        }
-    };
+    let (origin, to) = on_solana(&native, services);
     let market = market(family, origin)?;
     let access = |name: &str| {
         let access = SwapAccess {
@@ -215,7 +228,22 @@ fn of_solana(exchanges: bool) -> Result<Case> {
             (&user.to_string(), &native, to),
             &aggregator::INPUT.to_string(),
         ),
+        exchanges,
     })
+}
+
+/// What the market file says of Solana, and what its user wants: where a service exchanges, the solver does not keep SOL.
+fn on_solana(native: &str, services: Option<String>) -> (Value, &'static str) {
+    let Some(service) = services else {
+        let currencies = [currency(native, COIN, 9)];
+        return (json!({"currencies": currencies}), stub::NATIVE);
+    };
+    let mut coin = currency(native, "SOL", 9);
+    coin["solver"] = false.into();
+    let token = aggregator::OUTPUT_MINT.to_string();
+    let currencies = [coin, currency(&token, DOLLAR, 6)];
+    let origin = json!({"currencies": currencies, "aggregators": [{"url": service}]});
+    (origin, stub::USDC)
 }
 
 /// A chain of one provider, and its family on its network.

@@ -152,7 +152,8 @@ impl<'m> Intent<'m> {
         self.origin.network.chain_id == self.destination.network.chain_id
     }
 
-    /// Until the recipient has it: the deposit is final or small enough, the fill is confirmed.
+    /// Until the recipient has it: the deposit is final or small enough, the fill is in a block with those on top that
+    /// confirm it.
     pub fn seconds(&self) -> u64 {
         let (origin, destination) = (&self.origin, &self.destination);
         if self.own {
@@ -165,7 +166,7 @@ impl<'m> Intent<'m> {
             true => origin.network.block_seconds,
             false => depth.max(finality.seconds),
         };
-        let confirmed = destination.network.fill_confirmations;
+        let confirmed = destination.network.fill_confirmations.saturating_add(1);
         let confirmed = confirmed.saturating_mul(destination.network.block_seconds);
         acted_on.saturating_add(confirmed)
     }

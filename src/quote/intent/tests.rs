@@ -749,7 +749,7 @@ fn estimated(file: &Value, blocks: Option<u64>, changes: &Value) -> u64 {
 const BITCOIN: &str = "bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8";
 const BITCOIN_USER: &str = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4";
 
-/// A block of the destination is added for the fill: two seconds, or ten minutes.
+/// Two blocks of the destination are added, the fill's own and one on top: twice two seconds, or twice ten minutes.
 #[test]
 fn the_estimate_is_a_block_up_to_the_threshold_and_the_chains_finality_above() {
     let from = |amount: &str| {
@@ -764,23 +764,31 @@ fn the_estimate_is_a_block_up_to_the_threshold_and_the_chains_finality_above() {
                         "user": other::USER, "recipient": OTHER, "amount": "1000000000"});
     let file = guided_file();
     for (blocks, changes, seconds) in [
-        (None, from("1"), 600 + 2),
-        (None, from("5000000"), 600 + 2),
-        (Some(4), from("5000000"), 600 + 2),
+        (None, from("1"), 600 + 4),
+        (None, from("5000000"), 600 + 4),
+        (Some(4), from("5000000"), 600 + 4),
         // Where its entry is silent, Bitcoin asks for two confirmations; the bundled list asks for four.
-        (None, from("5000001"), 1_200 + 2),
-        (Some(4), from("5000001"), 2_400 + 2),
-        (Some(1), from("5000001"), 600 + 2),
+        (None, from("5000001"), 1_200 + 4),
+        (Some(4), from("5000001"), 2_400 + 4),
+        (Some(1), from("5000001"), 600 + 4),
         // How much will be deposited is not known yet.
-        (None, outputs, 1_200 + 2),
+        (None, outputs, 1_200 + 4),
         // Ten blocks of two seconds are younger than a minute.
-        (None, json!({"amount": "100000000"}), 2 + 2),
-        (None, json!({"amount": "100000001"}), 60 + 2),
-        (None, to, 2 + 600),
-        (None, solana, 1 + 2),
+        (None, json!({"amount": "100000000"}), 2 + 4),
+        (None, json!({"amount": "100000001"}), 60 + 4),
+        (None, to.clone(), 2 + 1_200),
+        (None, solana, 1 + 4),
     ] {
         let found = estimated(&file, blocks, &changes);
         assert_eq!(found, seconds, "{blocks:?} {changes}");
+    }
+    // The fill's own block is waited for where none is asked for on top of it.
+    for (on_top, seconds) in [(0, 600), (2, 1_800)] {
+        let mut file = file.clone();
+        let mut networks = file.as_array_mut().unwrap().iter_mut();
+        let bitcoin = networks.find(|network| network["name"] == "bitcoin");
+        bitcoin.unwrap()["fillConfirmations"] = json!(on_top);
+        assert_eq!(estimated(&file, None, &to), 2 + seconds, "{on_top}");
     }
     // Without a threshold every deposit waits for finality.
     let mut never = file;
@@ -789,7 +797,7 @@ fn the_estimate_is_a_block_up_to_the_threshold_and_the_chains_finality_above() {
             currency.as_object_mut().unwrap().remove("oneBlockUpTo");
         }
     }
-    assert_eq!(estimated(&never, None, &from("1")), 1_200 + 2);
+    assert_eq!(estimated(&never, None, &from("1")), 1_200 + 4);
     let least = json!({"amount": "1"});
-    assert_eq!(estimated(&never, None, &least), 60 + 2);
+    assert_eq!(estimated(&never, None, &least), 60 + 4);
 }

@@ -19,6 +19,7 @@ use bitcoin::{
 use bitcoincore_rpc::{
     Auth, Client, RpcApi,
     json::{ScanTxOutRequest, ScanTxOutResult},
+    jsonrpc,
 };
 use serde_json::{Value, json};
 use url::Url;
@@ -44,6 +45,12 @@ const COINS: u64 = 8;
 
 /// Between two blocks of a chain that keeps pace.
 const PACE: Duration = Duration::from_secs(2);
+
+/// Bitcoin Core's code for a search while it makes another one (RPC_INVALID_PARAMETER): a daemon searches, too.
+const BUSY: i32 = -8;
+/// How often a search is begun, and the pause between two tries.
+const SEARCHES: usize = 100;
+const SEARCH_PAUSE: Duration = Duration::from_millis(50);
 
 /// A block as the tests speak of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,11 +224,21 @@ impl Regtest {
         Ok(coins.collect())
     }
 
+    /// What `script` locks, as the node finds it: it makes one search at a time.
     async fn scan(&self, script: ScriptBuf) -> Result<ScanTxOutResult> {
-        let wanted = [ScanTxOutRequest::Single(format!(
-            "raw({})",
-            script.to_hex_string()
-        ))];
+        let wanted = format!("raw({})", script.to_hex_string());
+        for _ in 1..SEARCHES {
+            let found = self.search(wanted.clone()).await;
+            if !found.as_ref().is_err_and(is_busy) {
+                return found;
+            }
+            tokio::time::sleep(SEARCH_PAUSE).await;
+        }
+        self.search(wanted).await
+    }
+
+    async fn search(&self, descriptor: String) -> Result<ScanTxOutResult> {
+        let wanted = [ScanTxOutRequest::Single(descriptor)];
         self.ask(move |client| client.scan_tx_out_set_blocking(&wanted))
             .await
     }
@@ -262,6 +279,15 @@ impl Regtest {
         let client = self.client.clone();
         Ok(tokio::task::spawn_blocking(move || question(&client)).await??)
     }
+}
+
+/// Whether a node refused a search because it makes another one.
+fn is_busy(error: &anyhow::Error) -> bool {
+    let known = error.downcast_ref::<bitcoincore_rpc::Error>();
+    matches!(
+        known,
+        Some(bitcoincore_rpc::Error::JsonRpc(jsonrpc::Error::Rpc(refused))) if refused.code == BUSY
+    )
 }
 
 /// The URL of a node, or of what stands before it, with the credentials that nodes here ask for.

@@ -1,6 +1,7 @@
 //! Bitcoin on a real node: what a daemon with three providers attests of it, and what it never does.
 
 mod refunds;
+mod replacements;
 mod withdrawals;
 
 use std::time::Duration;
