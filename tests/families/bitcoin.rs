@@ -1,12 +1,18 @@
 //! A chain of `bitcoin-vm` as a [`Side`]: two nodes and an index of a scripted chain, in this process.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use alloy::{
     hex,
     primitives::{B256, U256},
 };
-use bitcoin::{Amount, Psbt, TxOut, consensus::serialize};
+use bitcoin::{
+    Amount, OutPoint, Psbt, ScriptBuf, Sequence, Transaction, TxIn, TxOut, Witness,
+    absolute::LockTime, consensus::serialize, script::PushBytesBuf, transaction::Version,
+};
 use intentd::chains::Opened;
 use serde_json::{Value, json};
 use vm::{
@@ -19,7 +25,7 @@ use crate::{
     clock,
     machine::SOLVER,
     process,
-    side::{About, Act, Blocks, Given, Named, Side, Weather},
+    side::{About, Act, Blocks, Given, Named, Party, Public, Seen, Side, Weather},
 };
 
 /// The index names what spends an output, and lists what users have; nodes know what they watch.
@@ -28,7 +34,7 @@ const PROVIDERS: [&str; 3] = ["one", "two", INDEX];
 pub const FINAL: u64 = 7;
 /// Blocks before the start of the test: coinbases have to be old.
 const BEFORE: u64 = 125;
-/// Satoshis of each output that the solver and the user have at first, and how many there are.
+/// Satoshis of each output that the solver, the user and the stranger have at first, and how many there are.
 const COIN: u64 = 100_000_000;
 const COINS: usize = 40;
 /// Satoshis of the only output that the poor user has.
@@ -36,7 +42,7 @@ pub const LITTLE: u64 = 10_000_000;
 /// Satoshis per virtual byte, and blocks after which they grow by one while blocks include nothing of the solver's.
 const RATE: u64 = 5;
 const GROWTH: u64 = 10;
-/// What the user pays to replace a transaction.
+/// What a replacement pays, and what the stranger pays for what he sends by himself.
 const MORE: Amount = Amount::from_sat(20_000);
 
 fn user() -> Key {
@@ -53,6 +59,24 @@ fn recipient() -> Key {
 
 fn depository() -> Key {
     Key::of(0xd0).unwrap()
+}
+
+fn stranger() -> Key {
+    Key::of(0xc4).unwrap()
+}
+
+fn key(party: Party) -> Key {
+    match party {
+        Party::Solver => solver(),
+        Party::User => user(),
+        Party::Recipient => recipient(),
+        Party::Stranger => stranger(),
+        Party::Depository => depository(),
+    }
+}
+
+fn script(party: Party) -> ScriptBuf {
+    key(party).script()
 }
 
 /// A user who has [`LITTLE`].
@@ -83,7 +107,7 @@ impl Bitcoin {
         };
         let world = World::new(&host, rules);
         world.mine_until(since + 110 * pace);
-        for owner in [solver(), user()] {
+        for owner in [solver(), user(), stranger()] {
             assert!(world.fund(&owner.script(), COIN, COINS));
         }
         assert!(world.fund(&poor().script(), LITTLE, 1));
@@ -106,6 +130,7 @@ impl Bitcoin {
                 family: spec.family,
                 user: user().address(),
                 recipient: recipient().address(),
+                stranger: stranger().address(),
                 // There is one currency.
                 token: native.clone(),
                 native,
@@ -117,12 +142,84 @@ impl Bitcoin {
         }
     }
 
+    /// An output of the stranger's with so much at least, that nothing spends and that a block has.
+    fn free(&self, least: Amount) -> (OutPoint, TxOut) {
+        let (history, waiting) = (self.world.history(), self.world.waiting());
+        let mined = history.iter().map(|done| &done.transaction);
+        let inputs = mined.clone().chain(&waiting).flat_map(|one| &one.input);
+        let spent: BTreeSet<OutPoint> = inputs.map(|it| it.previous_output).collect();
+        let mut outputs = mined.flat_map(|one| {
+            let id = one.compute_txid();
+            let outputs = (0..).zip(&one.output);
+            outputs.map(move |(place, output)| (OutPoint::new(id, place), output))
+        });
+        let own = script(Party::Stranger);
+        let found = outputs.find(|(at, output)| {
+            output.script_pubkey == own && output.value >= least && !spent.contains(at)
+        });
+        found.map(|(at, output)| (at, output.clone())).unwrap()
+    }
+
     /// What no block includes pays less than others pay by now.
     fn rise(&self) {
         if let Some(since) = *self.held.lock().unwrap() {
             let blocks = self.world.height().saturating_sub(since);
             self.world.set_rate(RATE + blocks / GROWTH);
         }
+    }
+}
+
+impl Public for Bitcoin {
+    fn give(&self, to: Party, amount: U256, order: B256) -> String {
+        let amount = Amount::from_sat(u64::try_from(amount).unwrap());
+        let (at, spent) = self.free(amount + MORE + MORE);
+        let mut text = PushBytesBuf::new();
+        text.extend_from_slice(order.to_string().as_bytes())
+            .unwrap();
+        let paid = [
+            (amount, script(to)),
+            (Amount::ZERO, ScriptBuf::new_op_return(text)),
+            (spent.value - amount - MORE, script(Party::Stranger)),
+        ];
+        let output = paid.map(|(value, script_pubkey)| TxOut {
+            value,
+            script_pubkey,
+        });
+        let made = Transaction {
+            version: Version::TWO,
+            lock_time: LockTime::ZERO,
+            input: vec![TxIn {
+                previous_output: at,
+                script_sig: ScriptBuf::new(),
+                sequence: Sequence::MAX,
+                witness: Witness::new(),
+            }],
+            output: output.into(),
+        };
+        let signed = stranger().sign(made, &[spent]).unwrap();
+        self.world.send(&serialize(&signed)).unwrap().to_string()
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        let (parties, mut seen) = (Party::all(script), Vec::new());
+        for done in self.world.history() {
+            let Some(by) = Party::with(&parties, &done.payer) else {
+                continue;
+            };
+            for output in &done.transaction.output {
+                let to = Party::with(&parties, &output.script_pubkey);
+                // What remains is no payment.
+                seen.extend(to.filter(|to| *to != by).map(|to| Seen {
+                    by,
+                    to,
+                    native: true,
+                    amount: U256::from(output.value.to_sat()),
+                    order: named(&done),
+                    transaction: done.transaction.compute_txid().to_string(),
+                }));
+            }
+        }
+        seen
     }
 }
 
@@ -142,8 +239,8 @@ impl Side for Bitcoin {
         json!({})
     }
 
-    fn follow(&self, data: &Value) -> String {
-        let raw = user().signed(data).unwrap_or_else(|| panic!("{data}"));
+    fn follow(&self, by: Party, data: &Value) -> String {
+        let raw = key(by).signed(data).unwrap_or_else(|| panic!("{data}"));
         self.world.send(&raw).unwrap().to_string()
     }
 
@@ -195,7 +292,7 @@ impl Blocks for Bitcoin {
                 world.reorg(depth, &mut |done| !lost || done.payer != own);
             }
             Act::Resend => world.resend(&own),
-            Act::Replace => self.replace(),
+            Act::Replace(by) => self.replace(&key(by)),
         }
     }
 
@@ -237,19 +334,24 @@ impl Blocks for Bitcoin {
 }
 
 impl Bitcoin {
-    fn replace(&self) {
+    /// Leaves what pays more than a replacement would.
+    fn replace(&self, key: &Key) {
         for waiting in self.world.waiting() {
             let spent = self.world.spent(&waiting).unwrap();
-            if spent.iter().any(|it| it.script_pubkey != user().script()) {
+            if spent.iter().any(|it| it.script_pubkey != key.script()) {
                 continue;
             }
             let whole: Amount = spent.iter().map(|it| it.value).sum();
+            let paid: Amount = waiting.output.iter().map(|it| it.value).sum();
+            if whole - paid >= MORE {
+                continue;
+            }
             let mut instead = waiting;
             instead.output = vec![TxOut {
                 value: whole - MORE,
-                script_pubkey: user().script(),
+                script_pubkey: key.script(),
             }];
-            let signed = user().sign(instead, &spent).unwrap();
+            let signed = key.sign(instead, &spent).unwrap();
             self.world.send(&serialize(&signed)).unwrap();
         }
     }

@@ -66,7 +66,7 @@ impl Round {
 
 /// What a user does with a quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum User {
+pub enum User {
     Deposits,
     /// For a solver that gives everything back.
     IsRefunded,
@@ -74,7 +74,7 @@ enum User {
     DepositsTwice,
 }
 
-const USERS: [User; 4] = [
+pub const USERS: [User; 4] = [
     User::Deposits,
     User::IsRefunded,
     User::DepositsTooLittle,
@@ -82,24 +82,27 @@ const USERS: [User; 4] = [
 ];
 
 impl User {
-    /// A deal that this user makes.
-    async fn deal(self, m: &mut Machine, rng: &mut Rng) -> Deal {
+    /// A quote that this user asks for. One for a user with outputs holds until the user's next transaction: each is
+    /// taken at once.
+    pub async fn quote(self, m: &mut Machine, rng: &mut Rng) -> Deal {
         let asset = match self {
             Self::DepositsTooLittle => Asset::Native,
             _ => rng.choice([Asset::Native, Asset::Token]).unwrap(),
         };
-        // A quote for a user with outputs holds until the user's next transaction: each is taken at once.
-        let deal = m.quote(asset, CENTS, self == Self::IsRefunded).await;
+        m.quote(asset, CENTS, self == Self::IsRefunded).await
+    }
+
+    /// The user deposits as he does.
+    pub async fn take(self, m: &mut Machine, deal: &Deal) {
         match self {
-            Self::DepositsTooLittle => m.deposit_less(&deal, U256::ONE),
+            Self::DepositsTooLittle => m.deposit_less(deal, U256::ONE),
             _ => {
-                m.deposit(&deal);
+                m.deposit(deal);
             }
         }
         if self == Self::DepositsTwice {
-            m.deposit_again(&deal).await;
+            m.deposit_again(deal).await;
         }
-        deal
     }
 
     fn ending(self) -> Ending {
@@ -137,32 +140,44 @@ fn act(m: &mut Machine, at_origin: bool, act: Act) {
     m.note(format!("{name}: {act:?}"));
 }
 
-/// Deals, begun while the process dies; what is wrong with their ends.
-async fn survived(m: &mut Machine, mut rng: Rng) -> Vec<String> {
-    let mut deals = Vec::new();
-    for cut in 0..CUTS {
-        if cut < DEALS {
-            let user = rng.choice(USERS).unwrap();
-            deals.push((user.deal(m, &mut rng).await, user));
-        }
-        let paying = rng.bool();
-        let death = Death {
-            commits: if paying { 1 } else { rng.u64(1..=COMMITS) },
-            paying,
-            late: rng.bool(),
-            down: 0,
-        };
-        m.note(format!("{death:?}"));
-        m.store.set(Some(death));
-        act(m, rng.bool(), chance(&mut rng));
-        let deaths = m.deaths;
-        m.until(LIFE, async |m: &Machine| m.deaths > deaths).await;
-        m.store.set(None);
-    }
+/// Something happens to a chain, and the process dies at a commit, or lives for [`LIFE`].
+pub async fn cut(m: &mut Machine, rng: &mut Rng) {
+    let paying = rng.bool();
+    let death = Death {
+        commits: if paying { 1 } else { rng.u64(1..=COMMITS) },
+        paying,
+        late: rng.bool(),
+        down: 0,
+    };
+    m.note(format!("{death:?}"));
+    m.store.set(Some(death));
+    act(m, rng.bool(), chance(rng));
+    let deaths = m.deaths;
+    m.until(LIFE, async |m: &Machine| m.deaths > deaths).await;
+    m.store.set(None);
+}
+
+/// Nothing happens to the chains any more.
+pub fn calm(m: &mut Machine) {
     for at_origin in [true, false] {
         act(m, at_origin, Act::Weather(Weather::Fair));
         act(m, at_origin, Act::Provider(Manner::Sound));
     }
+}
+
+/// Deals, begun while the process dies; what is wrong with their ends.
+async fn survived(m: &mut Machine, mut rng: Rng) -> Vec<String> {
+    let mut deals = Vec::new();
+    for round in 0..CUTS {
+        if round < DEALS {
+            let user = rng.choice(USERS).unwrap();
+            let deal = user.quote(m, &mut rng).await;
+            user.take(m, &deal).await;
+            deals.push((deal, user));
+        }
+        cut(m, &mut rng).await;
+    }
+    calm(m);
     let mut wrong = Vec::new();
     for (deal, user) in &deals {
         wrong.extend(m.ends(deal, user.ending()).await);

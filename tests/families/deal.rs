@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     machine::Machine,
-    side::{About, Given},
+    side::{About, Given, Party},
 };
 
 /// The currency that is deposited and delivered.
@@ -49,6 +49,21 @@ impl Asset {
             Self::Native => &about.native,
             Self::Token => &about.token,
         }
+    }
+}
+
+impl Deal {
+    /// Has the deposit name another order.
+    pub fn rename(&mut self, order: B256) {
+        let names = |order: B256| [hex::encode(order), hex::encode(order.to_string())];
+        for data in &mut self.steps {
+            let mut text = data.to_string();
+            for (from, to) in names(self.order).iter().zip(names(order)) {
+                text = text.replace(from, &to);
+            }
+            *data = serde_json::from_str(&text).unwrap();
+        }
+        self.order = order;
     }
 }
 
@@ -103,7 +118,22 @@ impl Machine {
         if let Some(referrer) = referrer {
             body["referrer"] = json!(referrer);
         }
-        let (status, answer) = self.ask(Method::POST, "/quote/v2", &body).await.unwrap();
+        let answer = self.ask(Method::POST, "/quote/v2", &body).await.unwrap();
+        self.taken((asset, cents), answer)
+    }
+
+    /// Asks for a quote of `cents` of a dollar as the stranger, who is delivered to himself.
+    pub async fn quote_stranger(&mut self, asset: Asset, cents: u64) -> Deal {
+        let (from, to) = (self.origin.about(), self.destination.about());
+        let changes = json!({
+            "user": from.stranger, "refundTo": from.stranger, "recipient": to.stranger,
+        });
+        let answer = self.asked(asset, self.units(asset, cents), changes).await;
+        self.taken((asset, cents), answer)
+    }
+
+    /// The deal of an answer that is a quote.
+    fn taken(&mut self, (asset, cents): (Asset, u64), (status, answer): Answer) -> Deal {
         assert_eq!(status, StatusCode::OK, "{answer}");
         let steps = answer["steps"].as_array().unwrap();
         let items = steps
@@ -115,11 +145,11 @@ impl Machine {
             cents,
             request: text(&steps[0]["requestId"]).parse().unwrap(),
             order: text(&answer["protocol"]["v2"]["orderId"]).parse().unwrap(),
-            amount,
+            amount: self.units(asset, cents),
             minimum: minimum.parse().unwrap(),
             steps: items.map(|item| item["data"].clone()).collect(),
         };
-        self.note(format!("quoted {} for {amount}", deal.order));
+        self.note(format!("quoted {} for {}", deal.order, deal.amount));
         deal
     }
 
@@ -145,31 +175,35 @@ impl Machine {
     /// The same as [`Machine::deposit`], with so many smallest units less for the depository. The deal is of native
     /// currency.
     pub fn deposit_less(&mut self, deal: &Deal, missing: U256) {
+        self.send_less(Party::User, deal, missing);
+    }
+
+    /// The same as the user or as the stranger; the ids.
+    pub fn send_less(&mut self, by: Party, deal: &Deal, missing: U256) -> Vec<String> {
         let steps = deal.steps.iter();
         let short = steps.map(|data| self.origin.short(data, missing));
-        let sent: Vec<_> = short.map(|data| self.origin.follow(&data)).collect();
-        self.note(format!("the user sends {sent:?}, of {missing} units less"));
+        let sent: Vec<_> = short.map(|data| self.origin.follow(by, &data)).collect();
+        self.note(format!("{by:?} sends {sent:?}, of {missing} units less"));
+        sent
     }
 
     /// Sends the deposit of another quote, for the order of this one: a cent more, or it might be the same transaction.
     pub async fn deposit_again(&mut self, deal: &Deal) {
         let mut other = self.quote(deal.asset, deal.cents + 1, false).await;
-        let names = |order: B256| [hex::encode(order), hex::encode(order.to_string())];
-        for data in &mut other.steps {
-            let mut text = data.to_string();
-            for (from, to) in names(other.order).iter().zip(names(deal.order)) {
-                text = text.replace(from, &to);
-            }
-            *data = serde_json::from_str(&text).unwrap();
-        }
+        other.rename(deal.order);
         self.deposit(&other);
     }
 
     /// Sends the transactions of the quote's steps as the user; their ids.
     pub fn deposit(&mut self, deal: &Deal) -> Vec<String> {
+        self.send(Party::User, deal)
+    }
+
+    /// The same as the user or as the stranger.
+    pub fn send(&mut self, by: Party, deal: &Deal) -> Vec<String> {
         let steps = deal.steps.iter();
-        let sent: Vec<_> = steps.map(|data| self.origin.follow(data)).collect();
-        self.note(format!("the user sends {sent:?}"));
+        let sent: Vec<_> = steps.map(|data| self.origin.follow(by, data)).collect();
+        self.note(format!("{by:?} sends {sent:?}"));
         sent
     }
 

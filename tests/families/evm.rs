@@ -17,16 +17,17 @@ use crate::{
         state::{Contract, State},
     },
     market::{self, NATIVE, Prices, USDC},
-    side::{About, Act, Blocks, Given, Manner, Named, Side, Weather},
+    side::{About, Act, Blocks, Given, Manner, Named, Party, Public, Seen, Side, Weather},
 };
 
 const USER: Address = Address::repeat_byte(0xc1);
 const RECIPIENT: Address = Address::repeat_byte(0xc2);
+const STRANGER: Address = Address::repeat_byte(0xc4);
 /// Receives what [`Evm::drain`] takes from the solver.
 const SINK: Address = Address::repeat_byte(0xc9);
 /// Wei per gas unit.
 const GAS: u128 = 1_000_000_000;
-/// Whole units of each currency that the solver and the user have at first.
+/// Whole units of each currency that the solver, the user and the stranger have at first.
 const PLENTY: u64 = 1_000_000;
 
 /// The chain, its providers, and what happens to the solver's payments.
@@ -60,7 +61,7 @@ impl Evm {
                 },
             ),
         ]);
-        for account in [shared.solver, USER] {
+        for account in [shared.solver, USER, STRANGER] {
             state.give(account, USDC, units(6));
         }
         Self::new(shared, named, state)
@@ -95,6 +96,7 @@ impl Evm {
                 family: vm::SETTLEMENT,
                 user: USER.to_string(),
                 recipient: RECIPIENT.to_string(),
+                stranger: STRANGER.to_string(),
                 native: NATIVE.to_string(),
                 token: USDC.to_string(),
                 life: 30,
@@ -114,6 +116,16 @@ impl Evm {
         self.chain.send(solver, USDC, U256::ZERO, data);
     }
 
+    fn account(&self, party: Party) -> Address {
+        match party {
+            Party::Solver => self.chain.signer,
+            Party::User => USER,
+            Party::Recipient => RECIPIENT,
+            Party::Stranger => STRANGER,
+            Party::Depository => market::DEPOSITORY,
+        }
+    }
+
     /// Whether a payment of the solver waits for a block.
     fn pays(&self) -> bool {
         let world = self.chain.lock();
@@ -124,7 +136,7 @@ impl Evm {
 
 fn wealthy(solver: Address) -> State {
     let mut state = State::default();
-    for account in [solver, USER] {
+    for account in [solver, USER, STRANGER] {
         state.give(account, NATIVE, units(18));
     }
     state
@@ -162,6 +174,50 @@ fn given(done: &Done) -> Option<(Address, Address, U256)> {
     None
 }
 
+impl Public for Evm {
+    fn give(&self, to: Party, amount: U256, order: B256) -> String {
+        let data = order.to_vec().into();
+        let hash = self.chain.send(STRANGER, self.account(to), amount, data);
+        hash.to_string()
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        let parties = Party::all(|party| self.account(party));
+        let world = self.chain.lock();
+        let mut seen = Vec::new();
+        for (block, done) in world.history().filter(|(_, done)| done.success) {
+            let Some(by) = Party::with(&parties, &done.tx.from) else {
+                continue;
+            };
+            let mut add = |to: Party, (currency, amount): (Address, U256), order: Option<B256>| {
+                seen.push(Seen {
+                    by,
+                    to,
+                    native: currency == NATIVE,
+                    amount,
+                    order,
+                    transaction: done.tx.hash.to_string(),
+                });
+            };
+            for one in self.chain.deposits(block, done) {
+                let currency = Address::from_slice(one.currency.bytes());
+                add(
+                    Party::Depository,
+                    (currency, one.amount),
+                    one.id.parse().ok(),
+                );
+            }
+            let token = given(done);
+            let (currency, to, amount) = token.unwrap_or((NATIVE, done.tx.to, done.tx.value));
+            let other = Party::with(&parties, &to).filter(|to| *to != Party::Depository);
+            if let Some(to) = other {
+                add(to, (currency, amount), named(&done.tx.data));
+            }
+        }
+        seen
+    }
+}
+
 impl Side for Evm {
     fn about(&self) -> &About {
         &self.about
@@ -175,12 +231,11 @@ impl Side for Evm {
         json!({ "fillRouter": market::ROUTER, "approvalProxy": market::PROXY })
     }
 
-    fn follow(&self, data: &Value) -> String {
+    fn follow(&self, by: Party, data: &Value) -> String {
         let text = |field: &str| data[field].as_str().unwrap();
         let (to, value) = (text("to").parse().unwrap(), text("value").parse().unwrap());
-        let hash = self
-            .chain
-            .send(USER, to, value, text("data").parse().unwrap());
+        let data = text("data").parse().unwrap();
+        let hash = self.chain.send(self.account(by), to, value, data);
         hash.to_string()
     }
 
@@ -232,7 +287,7 @@ impl Blocks for Evm {
                 self.chain.reorg(depth, &mut keep);
             }
             // The nodes of this chain keep no transaction that they dropped, and show none that waits.
-            Act::Resend | Act::Replace => {}
+            Act::Resend | Act::Replace(_) => {}
         }
     }
 

@@ -34,9 +34,9 @@ pub enum Ending {
 }
 
 /// Seconds within which every deal ends.
-const PATIENCE: u64 = 900;
+pub const PATIENCE: u64 = 900;
 /// Seconds in which blocks include what was sent again.
-const AGAIN: u64 = 40;
+pub const AGAIN: u64 = 40;
 
 impl Machine {
     /// Waits until a deal has ended and nothing of it is under way; what is wrong with its end.
@@ -165,7 +165,7 @@ async fn scan(machine: &Machine, kind: Kind) -> Vec<Vec<u8>> {
 }
 
 /// What is still under way, as texts.
-async fn open(machine: &Machine) -> Vec<String> {
+pub async fn open(machine: &Machine) -> Vec<String> {
     let attempts = scan(machine, rows::ATTEMPT).await.len();
     let attempts = (attempts > 0).then(|| format!("{attempts} attempts"));
     let settlements = scan(machine, rows::SETTLEMENT).await;

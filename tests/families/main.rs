@@ -42,6 +42,7 @@ mod scenarios;
 mod scripted;
 mod side;
 mod solana;
+mod strangers;
 
 use std::{num::NonZero, panic::AssertUnwindSafe, sync::Mutex};
 

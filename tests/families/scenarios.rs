@@ -12,7 +12,7 @@ use crate::{
     invariants::Ending,
     is_in_ring,
     machine::{ACTED_ON_SOON, Machine},
-    side::{Act, Fees, Manner, Side, Weather},
+    side::{Act, Fees, Manner, Party, Side, Weather},
 };
 
 /// What a deal is worth, in cents of a dollar.
@@ -270,7 +270,7 @@ async fn replaced(m: &mut Machine) -> Wrong {
         m.status(&deal).await != "pending",
         "a deposit that waits is not seen",
     );
-    act(m, origin, Act::Replace);
+    act(m, origin, Act::Replace(Party::User));
     m.pass(60).await;
     let status = m.status(&deal).await;
     all.extend(wrong(

@@ -16,7 +16,7 @@ use vm::{
 
 use crate::{
     clock, process,
-    side::{About, Act, Blocks, Given, Named, Side, Weather},
+    side::{About, Act, Blocks, Given, Named, Party, Public, Seen, Side, Weather},
 };
 
 const TOKEN: B256 = B256::repeat_byte(0xa1);
@@ -26,7 +26,7 @@ const PROVIDERS: [&str; 3] = ["one", "two", "three"];
 const FINAL: u64 = 6;
 /// Seconds between the first block and the start of the test.
 const BEFORE: u64 = 200;
-/// Smallest units of each currency that the solver and the user have at first.
+/// Smallest units of each currency that the solver, the user and the stranger have at first.
 const PLENTY: u64 = 1_000_000_000_000_000;
 /// What a byte costs at first.
 const RATE: u128 = 10;
@@ -44,12 +44,26 @@ fn recipient() -> Key {
     Key::of(0xc2)
 }
 
+fn stranger() -> Key {
+    Key::of(0xc4)
+}
+
+fn account(party: Party) -> B256 {
+    match party {
+        Party::Solver => solver().bytes(),
+        Party::User => user().bytes(),
+        Party::Recipient => recipient().bytes(),
+        Party::Stranger => stranger().bytes(),
+        Party::Depository => DEPOSITORY,
+    }
+}
+
 /// The chain with its world.
 pub struct Scripted {
     about: About,
     world: Arc<World>,
     spec: Arc<ChainSpec>,
-    /// Transactions that the user has sent.
+    /// Transactions that the user and the stranger have sent.
     sent: std::sync::Mutex<u8>,
 }
 
@@ -65,7 +79,7 @@ impl Scripted {
             decimals: 6,
         };
         world.list(TOKEN, info);
-        for account in [solver().bytes(), user().bytes()] {
+        for account in [Party::Solver, Party::User, Party::Stranger].map(account) {
             for currency in [B256::ZERO, TOKEN] {
                 world.fund(account, currency, U256::from(PLENTY));
             }
@@ -84,6 +98,7 @@ impl Scripted {
                 family: &FAMILY,
                 user: user().account().text().to_owned(),
                 recipient: recipient().account().text().to_owned(),
+                stranger: stranger().account().text().to_owned(),
                 native: spelled(B256::ZERO).text().to_owned(),
                 token: spelled(TOKEN).text().to_owned(),
                 life: LIFE + 2 * FINAL,
@@ -92,6 +107,66 @@ impl Scripted {
             world,
             sent: std::sync::Mutex::new(0),
         }
+    }
+}
+
+impl Scripted {
+    /// Sends payments as the stranger, or else as the user; the transaction's id.
+    fn send(&self, by: Party, payments: Payments) -> String {
+        let key = match by {
+            Party::Stranger => stranger(),
+            _ => user(),
+        };
+        let mut sent = self.sent.lock().unwrap();
+        *sent += 1;
+        let unsigned = Unsigned {
+            chain: self.about.number,
+            payer: key.bytes(),
+            expires: self.world.height() + LIFE,
+            salt: [*sent; SALT],
+            payments,
+        };
+        let transaction: Transaction = unsigned.sign(&key).unwrap();
+        assert_eq!(self.world.send(&transaction), Broadcast::Accepted);
+        transaction.id()
+    }
+}
+
+impl Public for Scripted {
+    fn give(&self, to: Party, amount: U256, order: B256) -> String {
+        let transfer = Transfer {
+            to: account(to),
+            currency: B256::ZERO,
+            amount,
+        };
+        let payments = Payments {
+            memo: Some(order),
+            transfers: vec![transfer],
+        };
+        self.send(Party::Stranger, payments)
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        let (parties, mut seen) = (Party::all(account), Vec::new());
+        let all = self.world.history().into_iter().map(|one| one.done);
+        for done in all.filter(|done| done.success) {
+            let transaction = done.transaction.id();
+            let unsigned = done.transaction.unsigned;
+            let Some(by) = Party::with(&parties, &unsigned.payer) else {
+                continue;
+            };
+            for one in unsigned.payments.transfers {
+                seen.extend(Party::with(&parties, &one.to).map(|to| Seen {
+                    by,
+                    to,
+                    native: one.currency.is_zero(),
+                    amount: one.amount,
+                    order: unsigned.payments.memo,
+                    transaction: transaction.clone(),
+                }));
+            }
+        }
+        seen
     }
 }
 
@@ -112,34 +187,24 @@ impl Side for Scripted {
         json!({})
     }
 
-    fn follow(&self, data: &Value) -> String {
+    fn follow(&self, by: Party, data: &Value) -> String {
         let shown = &data["instructions"];
-        let account = |value: &Value| {
+        let read = |value: &Value| {
             let text = value.as_str().unwrap();
             address(&FAMILY.address(text).unwrap()).unwrap()
         };
-        assert_eq!(account(&shown["payer"]), user().bytes(), "{data}");
+        assert_eq!(read(&shown["payer"]), account(by), "{data}");
         let transfers = shown["transfers"].as_array().unwrap().iter();
         let transfers = transfers.map(|one| Transfer {
-            to: account(&one["to"]),
-            currency: account(&one["currency"]),
+            to: read(&one["to"]),
+            currency: read(&one["currency"]),
             amount: one["amount"].as_str().unwrap().parse().unwrap(),
         });
-        let mut sent = self.sent.lock().unwrap();
-        *sent += 1;
-        let unsigned = Unsigned {
-            chain: self.about.number,
-            payer: user().bytes(),
-            expires: self.world.height() + LIFE,
-            salt: [*sent; SALT],
-            payments: Payments {
-                memo: shown["memo"].as_str().map(|memo| memo.parse().unwrap()),
-                transfers: transfers.collect(),
-            },
+        let payments = Payments {
+            memo: shown["memo"].as_str().map(|memo| memo.parse().unwrap()),
+            transfers: transfers.collect(),
         };
-        let transaction: Transaction = unsigned.sign(&user()).unwrap();
-        assert_eq!(self.world.send(&transaction), Broadcast::Accepted);
-        transaction.id()
+        self.send(by, payments)
     }
 
     fn short(&self, data: &Value, missing: U256) -> Value {
@@ -180,7 +245,7 @@ impl Blocks for Scripted {
             }
             Act::Resend => world.resend(&own),
             // A block takes what waits at once.
-            Act::Replace => {}
+            Act::Replace(_) => {}
         }
     }
 

@@ -62,11 +62,58 @@ pub struct About {
     pub user: String,
     /// Gets what the order delivers.
     pub recipient: String,
+    /// Has money, and no key of anybody else's.
+    pub stranger: String,
     pub native: String,
     /// The native currency where there is no other.
     pub token: String,
     /// Heights after which a payment that is in no block is replaced by another one.
     pub life: u64,
+}
+
+/// Whoever has an account on a chain that a test knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    Solver,
+    User,
+    Recipient,
+    Stranger,
+    Depository,
+}
+
+impl Party {
+    const ALL: [Self; 5] = [
+        Self::Solver,
+        Self::User,
+        Self::Recipient,
+        Self::Stranger,
+        Self::Depository,
+    ];
+
+    /// Each party with the account that `of` answers.
+    pub fn all<T>(of: impl Fn(Self) -> T) -> [(Self, T); 5] {
+        Self::ALL.map(|party| (party, of(party)))
+    }
+
+    /// Whose account it is.
+    pub fn with<T: PartialEq>(all: &[(Self, T)], account: &T) -> Option<Self> {
+        let mut all = all.iter();
+        all.find(|(_, known)| known == account)
+            .map(|(party, _)| *party)
+    }
+}
+
+/// A successful payment from one party to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub by: Party,
+    pub to: Party,
+    /// Of the native currency, or else of the token.
+    pub native: bool,
+    pub amount: U256,
+    /// The order that it names.
+    pub order: Option<B256>,
+    pub transaction: String,
 }
 
 /// What happens to the solver's payments on their way into a block.
@@ -140,8 +187,9 @@ pub enum Act {
     /// Every transaction that the solver ever sent and that is in no block waits for one again, where nodes keep
     /// such transactions.
     Resend,
-    /// The user replaces his waiting transactions by others that pay him alone, where that is possible.
-    Replace,
+    /// The party, the user or a stranger, replaces its waiting transactions by others that pay itself alone, where that is
+    /// possible.
+    Replace(Party),
 }
 
 /// A successful payment of the solver.
@@ -152,15 +200,23 @@ pub struct Given {
     pub amount: U256,
 }
 
+/// What everybody can do on a chain, and see there.
+pub trait Public: Send + Sync {
+    /// The stranger pays a party, which is not the depository, native currency, and names an order; the transaction's id.
+    fn give(&self, to: Party, amount: U256, order: B256) -> String;
+    /// The payments from one party to another in the present blocks, oldest first.
+    fn seen(&self) -> Vec<Seen>;
+}
+
 /// A chain with its user and its recipient.
-pub trait Side: Send + Sync {
+pub trait Side: Public {
     fn about(&self) -> &About;
     /// The chain as the process opens it.
     fn open(&self) -> Opened;
     /// What the market file says of this chain's family besides what it says of every chain.
     fn network(&self) -> Value;
-    /// Sends the transaction of a step as the user; its id.
-    fn follow(&self, data: &Value) -> String;
+    /// Sends the transaction of a step as the user or as the stranger; its id.
+    fn follow(&self, by: Party, data: &Value) -> String;
     /// The step of a native deposit with so many smallest units less for the depository.
     fn short(&self, data: &Value, missing: U256) -> Value;
     fn blocks(&self) -> &dyn Blocks;

@@ -2,30 +2,40 @@
 
 use std::sync::Arc;
 
-use alloy::{hex, primitives::U256};
+use alloy::{
+    hex,
+    primitives::{B256, U256},
+};
 use intentd::chains::Opened;
 use serde_json::{Value, json};
 use vm::{
     ChainEntry, ChainSpec,
-    solana::{FAMILY, programs::SYSTEM},
+    solana::{
+        FAMILY,
+        programs::{MEMO, SYSTEM, vault},
+    },
     testing::{
         scripted::Key,
-        solana::{FINAL, Pubkey, Rules, Sent, World, signed},
+        solana::{Done, FINAL, Pubkey, Rules, Sent, World, signed},
     },
 };
 
 use crate::{
     clock, process, scripted,
-    side::{About, Act, Blocks, Given, Named, Side, Weather},
+    side::{About, Act, Blocks, Given, Named, Party, Public, Seen, Side, Weather},
 };
 
 const DEPOSITORY: &str = "99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2";
 const PROVIDERS: [&str; 3] = ["one", "two", "three"];
 /// Where the amount stands in a deposit's data: behind the eight bytes of its kind.
 const AMOUNT: std::ops::Range<usize> = 8..16;
+/// Where the order stands behind it.
+const ORDER: std::ops::Range<usize> = 16..48;
+/// The system program's `Transfer`, in front of the amount.
+const TRANSFER: [u8; 4] = [2, 0, 0, 0];
 /// Seconds between the first block and the start of the test.
 const BEFORE: u64 = 200;
-/// Smallest units of each currency that the solver and the user have at first.
+/// Smallest units of each currency that the solver, the user and the stranger have at first.
 const PLENTY: u64 = 1_000_000_000_000_000;
 /// Slots after which a transaction that names the newest final block can land no more, and that is final: every third
 /// has no block.
@@ -45,6 +55,32 @@ fn solver() -> Pubkey {
 
 fn recipient() -> Pubkey {
     place(&Key::of(0xc2))
+}
+
+fn stranger() -> Key {
+    Key::of(0xc4)
+}
+
+fn account(party: Party) -> Pubkey {
+    match party {
+        Party::Solver => solver(),
+        Party::User => place(&user()),
+        Party::Recipient => recipient(),
+        Party::Stranger => place(&stranger()),
+        Party::Depository => vault(&DEPOSITORY.parse().unwrap()).unwrap(),
+    }
+}
+
+/// The order that a deposit names, or else the memo.
+fn named(done: &Done) -> Option<B256> {
+    let depository: Pubkey = DEPOSITORY.parse().unwrap();
+    let mut instructions = done.sent.instructions.iter();
+    let deposit =
+        instructions.find(|one| done.sent.keys.get(usize::from(one.program)) == Some(&depository));
+    match deposit {
+        Some(deposit) => deposit.data.get(ORDER).map(B256::from_slice),
+        None => done.memo()?.parse().ok(),
+    }
 }
 
 fn token() -> Pubkey {
@@ -77,7 +113,7 @@ impl Solana {
             token,
         };
         let world = World::new(&host, rules);
-        for owner in [solver(), user] {
+        for owner in [solver(), user, place(&stranger())] {
             for currency in [SYSTEM, token] {
                 world.fund(&owner, &currency, PLENTY);
             }
@@ -95,6 +131,7 @@ impl Solana {
                 family: &FAMILY,
                 user: user.to_string(),
                 recipient: recipient().to_string(),
+                stranger: place(&stranger()).to_string(),
                 native: SYSTEM.to_string(),
                 token: token.to_string(),
                 life: LIFE,
@@ -103,6 +140,62 @@ impl Solana {
             world,
             listed: json!({}),
         }
+    }
+}
+
+impl Solana {
+    /// Signs a step as the stranger, or else as the user, and sends it; the transaction's id.
+    fn send(&self, by: Party, data: &Value) -> String {
+        let key = match by {
+            Party::Stranger => stranger(),
+            _ => user(),
+        };
+        let raw = signed(&key, data, self.world.blockhash());
+        let raw = raw.unwrap_or_else(|| panic!("{data}"));
+        self.world.send(&raw).unwrap()
+    }
+}
+
+impl Public for Solana {
+    fn give(&self, to: Party, amount: U256, order: B256) -> String {
+        let amount = u64::try_from(amount).unwrap().to_le_bytes();
+        let keys = [(Party::Stranger, true), (to, false)].map(|(party, signs)| {
+            json!({
+                "pubkey": account(party).to_string(), "isSigner": signs, "isWritable": true,
+            })
+        });
+        let transfer = json!({
+            "programId": SYSTEM.to_string(), "keys": keys,
+            "data": hex::encode([&TRANSFER[..], &amount].concat()),
+        });
+        let memo = json!({
+            "programId": MEMO.to_string(), "keys": [], "data": hex::encode(order.to_string()),
+        });
+        self.send(
+            Party::Stranger,
+            &json!({ "instructions": [transfer, memo] }),
+        )
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        let (parties, mut seen) = (Party::all(account), Vec::new());
+        let all = self.world.history().into_iter().map(|(.., done)| done);
+        for done in all.filter(|done| done.success) {
+            let Some(by) = Party::with(&parties, &done.sent.payer()) else {
+                continue;
+            };
+            for paid in done.paid() {
+                seen.extend(Party::with(&parties, &paid.to).map(|to| Seen {
+                    by,
+                    to,
+                    native: paid.currency == SYSTEM,
+                    amount: U256::from(paid.amount),
+                    order: named(&done),
+                    transaction: done.sent.id(),
+                }));
+            }
+        }
+        seen
     }
 }
 
@@ -122,10 +215,8 @@ impl Side for Solana {
         self.listed.clone()
     }
 
-    fn follow(&self, data: &Value) -> String {
-        let raw = signed(&user(), data, self.world.blockhash());
-        let raw = raw.unwrap_or_else(|| panic!("{data}"));
-        self.world.send(&raw).unwrap()
+    fn follow(&self, by: Party, data: &Value) -> String {
+        self.send(by, data)
     }
 
     fn short(&self, data: &Value, missing: U256) -> Value {
@@ -179,7 +270,7 @@ impl Blocks for Solana {
             }
             Act::Resend => world.resend(&solver()),
             // A block takes what waits at once.
-            Act::Replace => {}
+            Act::Replace(_) => {}
         }
     }
 
