@@ -64,6 +64,7 @@ pub async fn rows(limit: Duration) -> Result<()> {
     for at_once in [1, 32] {
         let mut evm = None;
         for case in cases()? {
+            read(&case).await?;
             let stub = Arc::new(Stub::default());
             let requests = Requests::new(Arc::new(MemoryStore::new()));
             let chains = vec![case.chain, stub.chain("destination")?];
@@ -77,6 +78,19 @@ pub async fn rows(limit: Duration) -> Result<()> {
             let name = case.name;
             println!("{name:<18} {at_once:>7} {rate:>8.0} {middle:>8.3} {most:>8.3} {ratio:>8.2}");
         }
+    }
+    Ok(())
+}
+
+/// Reads the origin's currencies, as a daemon does before it quotes: what is built without a question needs them.
+async fn read(case: &Case) -> Result<()> {
+    let (name, chain) = &case.chain;
+    let network = case.market.by_name(name).context("no origin")?;
+    for currency in &network.currencies {
+        let address = chain.spec.family.address(&currency.address)?;
+        let decimals = chain.providers.failover.decimals(&address).await?;
+        let known = decimals.is_none_or(|decimals| decimals == currency.decimals);
+        ensure!(known, "{}: {decimals:?} decimals", currency.symbol);
     }
     Ok(())
 }
@@ -208,6 +222,12 @@ fn of_solana(exchanges: bool) -> Result<Case> {
     let (chain, family) = opened(&SOLANA, entry, (&url, &solver.to_string()))?;
     let native = SYSTEM.to_string();
     let (origin, to) = on_solana(&native, services);
+    let mut body = body(
+        (&user.to_string(), &native, to),
+        &aggregator::INPUT.to_string(),
+    );
+    // The recorded exchange has no less to give.
+    body["slippageTolerance"] = "0".into();
     let market = market(family, origin)?;
     let access = |name: &str| {
         let access = SwapAccess {
@@ -224,10 +244,7 @@ fn of_solana(exchanges: bool) -> Result<Case> {
         swaps: Swaps::open(&market, access)?,
         chain,
         market,
-        body: body(
-            (&user.to_string(), &native, to),
-            &aggregator::INPUT.to_string(),
-        ),
+        body,
         exchanges,
     })
 }

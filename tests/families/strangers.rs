@@ -12,7 +12,7 @@
 //!   goes where his own would; the whole amount may fill an order for which he deposited too little;
 //! - (d) no payment is for no order, and no deposit is paid for twice.
 //!
-//! `INTENTD_STRANGERS` says how many histories there are (32); `INTENTD_STRANGERS_SEED` is the seed of the first one:
+//! `INTENTD_STRANGERS` says how many histories there are (16); `INTENTD_STRANGERS_SEED` is the seed of the first one:
 //! `INTENTD_STRANGERS=1000 cargo test --release --test families -- --nocapture strangers::`
 
 use alloy::primitives::{B256, U256};
@@ -33,7 +33,7 @@ use crate::{
     together,
 };
 
-const HISTORIES: u64 = 32;
+const HISTORIES: u64 = 16;
 /// Users' deals of a history at most, and rounds behind the one in which the last of them begins.
 const DEALS: usize = 3;
 const ROUNDS: usize = 2;
