@@ -30,6 +30,8 @@ pub struct Ending {
     waited: bool,
     /// What everybody is told of it: the record, and its events.
     pub public: Value,
+    /// The same in words, without what depends on when something was sent.
+    told: Vec<String>,
     /// The recipient's balance of the wanted currency; the user's of the deposited one, and of the wanted one.
     has: [U256; 3],
     /// What the order wants deposited.
@@ -46,18 +48,58 @@ impl Ending {
             ..self.clone()
         }
     }
-
-    /// What everybody is told of it but hashes, which depend on when something was sent.
-    fn told(&self) -> String {
-        let text = self.public.to_string();
-        let words = text.split('"');
-        let words = words.map(|word| if is_hash(word) { "a hash" } else { word });
-        words.collect::<Vec<_>>().join("\"")
-    }
 }
 
-fn is_hash(word: &str) -> bool {
-    word.len() == 66 && word.starts_with("0x")
+/// The words of a JSON text. In place of a transaction stands who sent it, and of another hash its number among them.
+fn words(public: &Value, senders: &BTreeMap<String, Address>) -> Vec<String> {
+    let mut hashes = Vec::new();
+    let text = public.to_string();
+    let words = text.split('"').map(|word| match senders.get(word) {
+        Some(sender) => format!("a transaction of {sender}"),
+        None if word.len() == 66 && word.starts_with("0x") => {
+            let known = hashes.iter().position(|known| *known == word);
+            let number = known.unwrap_or_else(|| {
+                hashes.push(word);
+                hashes.len() - 1
+            });
+            format!("hash {number}")
+        }
+        None => word.to_owned(),
+    });
+    words.collect()
+}
+
+/// Whether two texts say the same, but for amounts that are a thousandth apart.
+fn is_alike(one: &[String], other: &[String]) -> bool {
+    let alike = |(one, other): (&String, &String)| {
+        let near = || Some(is_near(units(one)?, units(other)?));
+        one == other || near().unwrap_or_default()
+    };
+    one.len() == other.len() && one.iter().zip(other).all(alike)
+}
+
+fn is_near(one: U256, other: U256) -> bool {
+    one.abs_diff(other) <= one.max(other) / U256::from(1_000)
+}
+
+/// A decimal number with 18 digits behind its point, as one number.
+fn units(word: &str) -> Option<U256> {
+    let (whole, part) = word.split_once('.').unwrap_or((word, ""));
+    let digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
+    let is_number = !whole.is_empty() && part.len() <= 18 && digits(whole) && digits(part);
+    let padded = format!("{whole}{part:0<18}");
+    is_number.then(|| padded.parse().ok()).flatten()
+}
+
+/// Who sent each transaction of the EVM chains.
+fn senders(history: &History) -> BTreeMap<String, Address> {
+    let mut all = BTreeMap::new();
+    for chain in &history.world.chains {
+        let chain = chain.lock();
+        let sent = chain.history().map(|(_, done)| &done.tx);
+        all.extend(sent.map(|tx| (tx.hash.to_string(), tx.from)));
+    }
+    all
 }
 
 /// How the ending of a user differs from the one without strangers.
@@ -90,6 +132,7 @@ pub async fn status(history: &History, deal: &Deal) -> String {
 /// How every honest request ended.
 pub async fn all(history: &History) -> Endings {
     let mut all = Endings::new();
+    let senders = senders(history);
     for deal in history.deals.values() {
         let Who::Honest(at) = deal.of else { continue };
         let target = format!("/requests/v2?id={}", deal.request);
@@ -103,6 +146,7 @@ pub async fn all(history: &History) -> Endings {
             quoted: deal.quoted,
             moments: moments(history, at, deal.trade.from.0),
             waited: stored::claim(&history.world, deal.request).await["waits"].is_u64(),
+            told: words(&public, &senders),
             public,
             has: has(history, deal),
             asked: history.asked(deal),
@@ -117,6 +161,7 @@ pub async fn all(history: &History) -> Endings {
             moments: Default::default(),
             waited: false,
             public: Value::Null,
+            told: Vec::new(),
             has: [U256::ZERO; 3],
             asked: U256::ZERO,
             back: U256::ZERO,
@@ -224,14 +269,17 @@ fn is_worse(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
 }
 
 /// Whether a user's ending is one that he may have without strangers, too, at another moment: this one of
-/// [`Plan::at_other_moments`] has it.
+/// [`Plan::at_other_moments`] has it. An order that waits for ever is explained by a lost deposit only.
 pub fn explains(plan: &Plan, found: &Difference, with: &Endings, other: &Endings) -> bool {
     let at = found.at;
     match (with.get(&at), other.get(&at)) {
         (None, None) => true,
         (Some(with), Some(other)) => {
-            let told = !found.told || with.told() == other.told();
-            told && with.status == other.status && !is_worse(plan, at, with, other)
+            let lost = with.status == "waiting" && loses(plan, plan.honest[at].trade.from.0);
+            let told = !found.told || is_alike(&with.told, &other.told);
+            let back = with.back >= other.back || is_near(with.back, other.back);
+            let ends = is_end(&with.status) || lost;
+            ends && told && back && with.status == other.status && !is_worse(plan, at, with, other)
         }
         _ => false,
     }
@@ -323,13 +371,6 @@ fn has_prices_read(plan: &Plan) -> bool {
     near(plan).any(reads)
 }
 
-/// Whether prices move: what a refund pays for its settlement then depends on when the index looked, which is sooner
-/// where somebody tells it of something.
-fn moves_prices(plan: &Plan) -> bool {
-    let moves = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Price(..));
-    plan.weather.iter().any(moves)
-}
-
 /// Whether a user has his deposit back, and most of a stranger's, who had a late order priced at another
 /// moment by paying for it.
 fn is_given_more(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
@@ -393,7 +434,7 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Difference
             let what = format!("honest {at} has {with:?}, and {without:?} without strangers");
             differs(false, what);
         }
-        let priced = status == "refund" && (has_prices_read(plan) || moves_prices(plan));
+        let priced = status == "refund" && has_prices_read(plan);
         let exact = only_talk(plan) && is_told_once(plan, *at) && !priced;
         if status != ending.status {
             let before = &ending.status;
@@ -411,6 +452,8 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Difference
 
 #[cfg(test)]
 mod tests {
+    use alloy::primitives::B256;
+
     use super::*;
     use crate::plan::Allowed;
 
@@ -421,6 +464,7 @@ mod tests {
             moments: [vec![77], vec![reorg]],
             waited: false,
             public: Value::Null,
+            told: Vec::new(),
             has: [U256::ZERO; 3],
             asked: U256::ZERO,
             back: U256::ZERO,
@@ -428,10 +472,38 @@ mod tests {
         BTreeMap::from([(0, ending)])
     }
 
+    /// A transaction is whose it is, whatever its hash; an amount is what it is to a thousandth.
+    #[test]
+    fn texts_are_alike_that_name_the_same_senders_and_nearly_the_same_amounts() {
+        let [one, two, three] = [1, 2, 3].map(|byte| B256::repeat_byte(byte).to_string());
+        let [user, stranger] = [Address::repeat_byte(1), Address::repeat_byte(2)];
+        let sent = [
+            (one.clone(), user),
+            (two.clone(), user),
+            (three.clone(), stranger),
+        ];
+        let senders = BTreeMap::from(sent);
+        let told = |hash: &str, amount: &str| {
+            words(&json!({ "inTxHashes": [hash], "amount": amount }), &senders)
+        };
+        let first = told(&one, "1000000");
+        assert!(is_alike(&first, &told(&two, "1000900")));
+        assert!(!is_alike(&first, &told(&three, "1000000")), "another's");
+        assert!(!is_alike(&first, &told(&one, "1002000")), "too much");
+        assert!(is_alike(&told(&one, "1.5"), &told(&one, "1.4999")));
+        let ids = |list: [&str; 2]| words(&json!(list), &BTreeMap::new());
+        assert!(is_alike(&ids([&one, &two]), &ids([&two, &three])));
+        assert!(
+            !is_alike(&ids([&one, &two]), &ids([&one, &one])),
+            "one is named twice"
+        );
+    }
+
     /// It is nobody's doing where it comes without strangers, too; less money is explained by less only.
     #[test]
     fn an_ending_is_explained_by_one_that_comes_without_strangers_at_another_moment() {
-        let plan = plan(Power::Forcer);
+        let mut plan = plan(Power::Forcer);
+        plan.weather.clear();
         let (with, without) = (ending("refund", 0), ending("success", 0));
         let found = compare(&plan, &with, &without);
         assert_eq!(found.len(), 1);
@@ -442,6 +514,15 @@ mod tests {
         let mut rich = with.clone();
         rich.get_mut(&0).unwrap().has[0] = U256::from(10).pow(U256::from(30));
         assert!(!by(&rich), "he had more without them");
+        let mut given = with.clone();
+        given.get_mut(&0).unwrap().back = U256::ONE;
+        assert!(!by(&given), "he had more back");
+        let stuck = ending("waiting", 0);
+        let found = compare(&plan, &stuck, &without);
+        assert!(
+            !explains(&plan, &found[0], &stuck, &stuck),
+            "it waits for ever"
+        );
     }
 
     fn plan(power: Power) -> Plan {
