@@ -34,6 +34,12 @@ impl Loaded {
         read.or_else(|| vm::family(&self.vm_type))
     }
 
+    /// Whether somebody is asked about the chain, attested or traded on, of whom nothing says that he is on its network.
+    pub fn lacks_network(&self) -> bool {
+        let opened = self.chain.as_ref().ok();
+        opened.is_some_and(|opened| !opened.checks_network && (self.served || opened.named))
+    }
+
     /// What the chain is judged by, where anybody is asked about it.
     pub(super) fn spec(&self) -> Option<Arc<ChainSpec>> {
         let mut opened = self.chain.iter().chain(self.keys.iter().flatten());

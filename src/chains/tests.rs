@@ -422,12 +422,15 @@ fn bitcoin_in_production_is_known_by_its_first_block() {
             ("ENVIRONMENT", environment),
             ("CHAINS_FILE", file.path().to_str().unwrap()),
             ("HUB_FILE", "src/chains/hub.mainnets.prod.json"),
+            ("CHAINS", id),
         ];
         let chains = load(&set).unwrap();
         let opened = opened(&chains, id);
         let known = opened.chain.spec.additional.get("genesisHash");
         // Whoever starts it is told where nothing is known.
         assert_eq!(opened.checks_network, known.is_some(), "{environment} {id}");
+        let lacks = chains.get(id).unwrap().lacks_network();
+        assert_eq!(lacks, known.is_none(), "{environment} {id}");
         known.map(|hash| hash.as_str().unwrap()[..12].to_owned())
     };
     let mainnet = Some("000000000019".to_owned());

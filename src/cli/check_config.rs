@@ -170,17 +170,13 @@ fn settlement(chain: Result<&Opened, Closed>) -> String {
 fn chain(loaded: &Loaded) -> String {
     let state = match loaded.attested() {
         Ok(chain) => format!(
-            "{}, {} blocks, {} s{}{}",
+            "{}, {} blocks, {} s{}",
             votes(chain),
             chain.chain.spec.finality.blocks,
             chain.chain.spec.finality.seconds,
             match chain.lacks_routers() {
                 true => " (WARNING: no fillRouters: no fill through a router is attested)",
                 false => "",
-            },
-            match chain.checks_network {
-                true => "",
-                false => " (WARNING: no genesisHash: a node of another network is not noticed)",
             }
         ),
         Err(why) => match &loaded.keys {
@@ -192,7 +188,14 @@ fn chain(loaded: &Loaded) -> String {
             },
         },
     };
-    format!("  {:<14} {:<14} {state}", loaded.id, loaded.vm_type)
+    let network = match loaded.lacks_network() {
+        true => " (WARNING: no genesisHash: a node of another network is not noticed)",
+        false => "",
+    };
+    format!(
+        "  {:<14} {:<14} {state}{network}",
+        loaded.id, loaded.vm_type
+    )
 }
 
 fn votes(chain: &Opened) -> String {

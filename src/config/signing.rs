@@ -239,7 +239,7 @@ impl Reader<'_> {
         let is_set = module.is_some_and(|module| module != RAW)
             || texts.key.is_some()
             || texts.gcp[0].is_some()
-            || texts.aws[0].is_some();
+            || texts.aws.iter().any(Option::is_some);
         is_set.then(|| self.signing(texts, production, variables))
     }
 
@@ -300,8 +300,9 @@ impl Reader<'_> {
         let names = texts.names;
         match texts.module.as_deref().map_or(RAW, str::trim) {
             RAW => {
-                let (version, id) = (&texts.gcp[0], &texts.aws[0]);
-                if names != Names::ORACLE && (version.is_some() || id.is_some()) {
+                let (version, aws) = (&texts.gcp[0], &texts.aws);
+                let is_in_service = version.is_some() || aws.iter().any(Option::is_some);
+                if names != Names::ORACLE && is_in_service {
                     self.mistake(names.module, "must say which key service has the key");
                 }
                 let key = self.required(names.raw, texts.key)?;

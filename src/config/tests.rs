@@ -824,6 +824,7 @@ fn a_solvers_ed25519_key_may_be_in_a_key_service_of_its_own() {
             version.0,
         ),
         (vec![aws, named[1]], named[0].0),
+        (vec![named[1]], unset.0),
         (vec![aws, named[0]], named[1].0),
         (
             vec![aws, (named[0].0, "alias/solver"), named[1]],

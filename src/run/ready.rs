@@ -72,7 +72,11 @@ pub fn warn_about_chains(chains: &Chains, config: &Config) {
     let single = warned(SINGLE, &|opened| money && opened.single_decider());
     warned(MINORITY, &Opened::minority_decides);
     warned(ROUTERS, &Opened::lacks_routers);
-    warned(UNCHECKED, &|opened| !opened.checks_network);
+    let unchecked = chains.list().iter().filter(|one| one.lacks_network());
+    let unchecked: Vec<_> = unchecked.map(|one| one.id.as_str()).collect();
+    if !unchecked.is_empty() {
+        tracing::warn!(chains = unchecked.join(", "), "{UNCHECKED}");
+    }
     metrics::gauge!("intentd_single_provider_chains")
         .set(u32::try_from(single).unwrap_or(u32::MAX));
 }

@@ -39,6 +39,9 @@ fn algorithm(scheme: Scheme) -> CryptoKeyVersionAlgorithm {
     }
 }
 
+/// Characters of each text of a token service that are shown.
+const LONGEST_REASON: usize = 100;
+
 type Client = KeyManagementServiceClient<Channel>;
 
 /// The service with one version of a key.
@@ -151,15 +154,31 @@ impl GcpKms {
     }
 }
 
-/// Why there are no credentials. The crate's own text for a refusal is about the subject token only.
+/// Why there are no credentials. The crate's own text for a refusal is about the subject token only. Of the token
+/// service's answer only the error and its description are shown.
 fn no_credentials(error: &CredentialsError) -> String {
     use ExternalError::UnexpectedStatusOnGetSubjectToken as Refused;
     match error {
-        CredentialsError::ExternalAccountSource(Refused(status, said)) => format!(
-            "no credentials: the token service refused the external account: status {status}: {said}"
-        ),
+        CredentialsError::ExternalAccountSource(Refused(status, said)) => {
+            let why = refusal(said).unwrap_or_default();
+            format!(
+                "no credentials: the token service refused the external account: status {status}{why}"
+            )
+        }
         other => format!("no credentials: {other}"),
     }
+}
+
+/// The error in a token service's answer, and its description (RFC 6749, section 5.2), each cut, in one line.
+fn refusal(answer: &str) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_str(answer).ok()?;
+    let field = |name: &str| {
+        let text = answer[name].as_str().unwrap_or_default();
+        let shown = text.chars().take(LONGEST_REASON).collect::<String>();
+        shown.escape_debug().to_string()
+    };
+    let (error, description) = (field("error"), field("error_description"));
+    Some(format!(": {error}: {description}"))
 }
 
 /// What a status means. A token that could not be fetched may be fetched later.
@@ -415,6 +434,15 @@ mod tests {
         assert!(passes(Code::Unauthenticated, "token error: s3cret"));
         let shown = fault(&Status::unauthenticated("token error: s3cret"));
         assert!(!shown.to_string().contains("s3cret"));
+    }
+
+    #[test]
+    fn a_token_service_s_answer_is_shown_in_part_and_in_one_line() {
+        let shown =
+            refusal(&json!({"error": "a\nb", "error_description": "x".repeat(500)}).to_string());
+        let cut = "x".repeat(LONGEST_REASON);
+        assert_eq!(shown, Some(format!(": a\\nb: {cut}")));
+        assert_eq!(refusal("subject t0ken"), None);
     }
 
     type Shown = Arc<Mutex<Vec<String>>>;
