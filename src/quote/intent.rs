@@ -156,19 +156,20 @@ impl<'m> Intent<'m> {
     /// confirm it.
     pub fn seconds(&self) -> u64 {
         let (origin, destination) = (&self.origin, &self.destination);
+        let lag = |side: &Side<'_>| side.spec.family.finality.lag_seconds;
+        let pace = origin.network.block_seconds;
         if self.own {
-            return origin.network.block_seconds;
+            return pace.saturating_add(lag(origin));
         }
-        let finality = &origin.spec.finality;
-        let blocks = finality.blocks.saturating_add(1);
-        let depth = blocks.saturating_mul(origin.network.block_seconds);
         let acted_on = match self.acts_in_one_block() {
-            true => origin.network.block_seconds,
-            false => depth.max(finality.seconds),
+            true => pace,
+            false => origin.spec.finality.usual(pace),
         };
         let confirmed = destination.network.fill_confirmations.saturating_add(1);
         let confirmed = confirmed.saturating_mul(destination.network.block_seconds);
-        acted_on.saturating_add(confirmed)
+        [lag(origin), confirmed, lag(destination)]
+            .into_iter()
+            .fold(acted_on, u64::saturating_add)
     }
 
     /// Whether the deposit is surely acted on before it is final.

@@ -736,10 +736,18 @@ fn guided_chain(name: &str, blocks: Option<u64>) -> Option<Traded> {
 
 /// The estimate for a body with `changes`.
 fn estimated(file: &Value, blocks: Option<u64>, changes: &Value) -> u64 {
+    estimated_on(file, &|name| guided_chain(name, blocks), changes)
+}
+
+fn estimated_on(
+    file: &Value,
+    chain: &(dyn Fn(&str) -> Option<Traded> + Sync),
+    changes: &Value,
+) -> u64 {
     let market = fixtures::parsed(file, guided_family);
     let basis = Basis {
         market: &market,
-        chain: &|name| guided_chain(name, blocks),
+        chain,
         keyed: false,
     };
     let body = Body::read(with(changes)).unwrap();
@@ -762,6 +770,13 @@ fn the_estimate_is_a_block_up_to_the_threshold_and_the_chains_finality_above() {
                     "recipient": BITCOIN_USER});
     let solana = json!({"originChainId": 792_703_809, "originCurrency": other::NATIVE,
                         "user": other::USER, "recipient": OTHER, "amount": "1000000000"});
+    let to_solana = json!({"destinationChainId": 792_703_809, "destinationCurrency": other::NATIVE,
+                           "recipient": other::USER});
+    let mut within_solana = solana.clone();
+    for (field, value) in to_solana.as_object().unwrap() {
+        within_solana[field] = value.clone();
+    }
+    within_solana["destinationCurrency"] = other::USDC.into();
     let file = guided_file();
     for (blocks, changes, seconds) in [
         (None, from("1"), 600 + 4),
@@ -777,7 +792,10 @@ fn the_estimate_is_a_block_up_to_the_threshold_and_the_chains_finality_above() {
         (None, json!({"amount": "100000000"}), 2 + 4),
         (None, json!({"amount": "100000001"}), 60 + 4),
         (None, to.clone(), 2 + 1_200),
-        (None, solana, 1 + 4),
+        // Finalized blocks are shown after 13 seconds: the deposit's, the fill's, and the one of the user alone.
+        (None, solana, 1 + 13 + 4),
+        (None, to_solana, 2 + 2 + 13),
+        (None, within_solana, 1 + 13),
     ] {
         let found = estimated(&file, blocks, &changes);
         assert_eq!(found, seconds, "{blocks:?} {changes}");
@@ -800,4 +818,18 @@ fn the_estimate_is_a_block_up_to_the_threshold_and_the_chains_finality_above() {
     assert_eq!(estimated(&never, None, &from("1")), 1_200 + 4);
     let least = json!({"amount": "1"});
     assert_eq!(estimated(&never, None, &least), 60 + 4);
+}
+
+/// What the chain itself calls final is not counted in blocks.
+#[test]
+fn the_estimate_is_half_an_hour_where_the_chains_tag_is_waited_for() {
+    let tagged = |name: &str| {
+        let mut traded = chain(name)?;
+        Arc::make_mut(&mut traded.spec).finality.tag = Some(vm::FinalityTag::Finalized);
+        Some(traded)
+    };
+    let of = |amount: &str| estimated_on(&guided_file(), &tagged, &json!({ "amount": amount }));
+    assert_eq!(of("100000001"), 1_800 + 4);
+    // Up to the threshold nothing is waited for.
+    assert_eq!(of("100000000"), 2 + 4);
 }

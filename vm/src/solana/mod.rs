@@ -51,6 +51,8 @@ pub static FAMILY: Family = Family {
         counts_own_block: false,
         watch_blocks: 128,
         has_tags: false,
+        // A finalized slot has 32 on top, of 0.4 s each.
+        lag_seconds: 13,
     },
     entry: None,
     open: Some(read::open),
