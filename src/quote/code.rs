@@ -3,7 +3,7 @@
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
-use vm::trade::{Draft, Revert};
+use vm::trade::{Draft, Revert, Unfunded};
 
 /// The wire's error codes of quotes and prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, IntoStaticStr, VariantArray)]
@@ -147,6 +147,19 @@ impl From<vm::ReadError> for Refused {
     fn from(error: vm::ReadError) -> Self {
         tracing::warn!(%error, "no quote: a chain cannot be read");
         Self::new(Code::RpcHttpError, "a chain cannot be read right now")
+    }
+}
+
+/// The user cannot make the deposit.
+impl From<Unfunded> for Refused {
+    fn from(why: Unfunded) -> Self {
+        let (code, field) = match why {
+            Unfunded::Short { .. } => (Code::InsufficientFunds, "user"),
+            Unfunded::Small { .. } => (Code::AmountTooLow, "amount"),
+            Unfunded::Key(_) => (Code::InvalidField, "additionalData.userPublicKey"),
+            Unfunded::Unable(_) => (Code::UnsupportedRoute, "user"),
+        };
+        Self::new(code, format!("{field}: {why}"))
     }
 }
 

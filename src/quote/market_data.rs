@@ -4,7 +4,7 @@ use alloy::primitives::U256;
 use futures::TryFutureExt;
 use vm::{
     Address,
-    trade::{FeeRate, TradingProvider},
+    trade::{FeeRate, TradingProvider, Unspent},
 };
 
 use super::{
@@ -57,6 +57,8 @@ pub struct MarketData {
     pub deal: Deal,
     /// What the user has of the origin's currency.
     pub balance: U256,
+    /// The same piece by piece, where the deposit is made of that.
+    pub unspent: Vec<Unspent>,
     /// What the depository may take of the user's deposited currency already.
     pub approved: U256,
     /// The user deposits through the depository's functions.
@@ -168,6 +170,7 @@ impl Reading<'_, '_> {
             self.hands()
         )?;
         let [input, output, paid, given, origin_native, native] = worths;
+        let ((balance, unspent), approved, explicit) = accounts;
         let deal = Deal {
             paid,
             given: match is_declinable(intent, route, hands) {
@@ -186,9 +189,10 @@ impl Reading<'_, '_> {
             deal,
             origin_rate: rates.0,
             destination_rate: rates.1,
-            balance: accounts.0,
-            approved: accounts.1,
-            explicit: accounts.2,
+            balance,
+            unspent,
+            approved,
+            explicit,
             available,
             hands,
         })
@@ -220,13 +224,19 @@ impl Reading<'_, '_> {
         Ok(settlement.settlement(self.context.now()).await?)
     }
 
-    async fn balance(&self) -> Result<U256, Refused> {
+    async fn balance(&self) -> Result<(U256, Vec<Unspent>), Refused> {
         let (owner, side) = (&self.intent.user, &self.intent.origin);
+        let providers = &self.context.chain(side)?.providers;
+        if let Some(funding) = &providers.funding {
+            let unspent = funding.unspent(owner).await??;
+            let amounts = unspent.iter().map(|one| one.amount);
+            let balance = amounts.fold(U256::ZERO, U256::saturating_add);
+            return Ok((balance, unspent));
+        }
         let ask = |provider: TradingProvider| async move {
             provider.accounts.balance(owner, &side.address).await
         };
-        let failover = &self.context.chain(side)?.providers.failover;
-        failover.first(ask).err_into().await
+        Ok((providers.failover.first(ask).await?, Vec::new()))
     }
 
     async fn approved(&self) -> Result<U256, Refused> {

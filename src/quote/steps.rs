@@ -5,7 +5,7 @@ use vm::{
     Address,
     trade::{
         self, DepositTerms, Need, PaymentTerms, Spend, StepFee, StepKind, SwapDraft, SwapOrder,
-        Trial, Unfit, Unfunded, Work,
+        Trial, Unfit, Work,
     },
 };
 
@@ -195,18 +195,9 @@ async fn funds(
         currency: &route.paid.address,
         amount: plan.amounts.sum.paid,
         rate: market.origin_rate,
+        unspent: &market.unspent,
     };
-    funding.fund(&need).await?.map_err(unfunded)
-}
-
-fn unfunded(why: Unfunded) -> Refused {
-    let (code, field) = match why {
-        Unfunded::Short { .. } => (Code::InsufficientFunds, "user"),
-        Unfunded::Small { .. } => (Code::AmountTooLow, "amount"),
-        Unfunded::Key(_) => (Code::InvalidField, "additionalData.userPublicKey"),
-        Unfunded::Unable(_) => (Code::UnsupportedRoute, "user"),
-    };
-    Refused::new(code, format!("{field}: {why}"))
+    Ok(funding.fund(&need).await??)
 }
 
 /// The cost that a price counts: of the user's transactions, or what those usually take where the user could not make

@@ -87,7 +87,7 @@ pub fn poor() -> Key {
 /// The chain with its world.
 pub struct Bitcoin {
     about: About,
-    world: Arc<World>,
+    pub world: Arc<World>,
     spec: Arc<ChainSpec>,
     /// The height since which blocks include nothing of the solver's.
     held: Mutex<Option<u64>>,

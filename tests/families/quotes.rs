@@ -17,7 +17,7 @@ use vm::{
 
 use crate::{
     Pair, Verdict,
-    bitcoin::{FINAL, LITTLE, poor},
+    bitcoin::{Bitcoin, FINAL, LITTLE, poor},
     deal::{Answer, Asset, code},
     evm::Evm,
     lived,
@@ -29,6 +29,8 @@ use crate::{
 
 /// What a deposit is worth, in cents of a dollar.
 const CENTS: u64 = 20_000;
+/// The most outputs of an account that the index lists, as public ones do.
+const LISTED: usize = 500;
 /// Satoshis within which a deposit's fee is.
 const FEE: u64 = 5_000;
 /// An account of EVM chains.
@@ -101,6 +103,32 @@ fn user_on_bitcoin_who_is_a_satoshi_short_has_insufficient_funds() {
     let made = async || Machine::new(pair, "a satoshi short", FINAL).await;
     passes(lived(1, made, async |m: &mut Machine| {
         satoshis_are_counted(m).await
+    }));
+}
+
+/// The user has as many outputs as the index lists, and then one more.
+#[test]
+fn user_on_bitcoin_with_more_outputs_than_are_listed_is_told_to_combine_them() {
+    let [from, to, _] = CHAINS;
+    let origin = Bitcoin::new("many-outputs", from, FINAL);
+    let world = origin.world.clone();
+    let crowd = |outputs| assert!(world.fund(&poor().script(), 1_000, outputs));
+    crowd(LISTED - 1);
+    let made = async move || {
+        let shared = shared();
+        let ends: [Box<dyn Side>; 2] = [Box::new(origin), Box::new(Evm::traded(&shared, to))];
+        Machine::between(ends, &shared).await
+    };
+    passes(lived(1, made, async |m: &mut Machine| {
+        let (status, answer) = poor_asks(m, LITTLE / 2).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        crowd(1);
+        m.pass(60).await;
+        let refused = poor_asks(m, LITTLE / 2).await;
+        assert_eq!(code(&refused), "UNSUPPORTED_ROUTE", "{}", refused.1);
+        let message = refused.1["message"].as_str().unwrap();
+        assert!(message.starts_with("user: ") && message.contains("combine them"));
+        Vec::new()
     }));
 }
 

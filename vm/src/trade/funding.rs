@@ -2,16 +2,17 @@
 
 use async_trait::async_trait;
 
-use super::FeeRate;
+use super::{FeeRate, Unspent};
 use crate::{
     oracle::ReadError,
     types::{Address, Amount, Bytes},
 };
 
-/// Reads what [`StepBuilder::deposit`](super::StepBuilder::deposit) builds a user's transaction of: what the account
-/// can spend, for example.
+/// Reads what [`StepBuilder::deposit`](super::StepBuilder::deposit) builds a user's transaction of.
 #[async_trait]
 pub trait Funding: Send + Sync {
+    /// What the account can spend, by one provider's word. `Err` inside: no provider lists all of it.
+    async fn unspent(&self, user: &Address) -> Result<Result<Vec<Unspent>, Unfunded>, ReadError>;
     /// The bytes that [`DepositTerms::funds`](super::DepositTerms::funds) has; only the family reads them. `Err` inside:
     /// there is no such deposit.
     async fn fund(&self, need: &Need<'_>) -> Result<Result<Bytes, Unfunded>, ReadError>;
@@ -28,6 +29,8 @@ pub struct Need<'a> {
     pub amount: Amount,
     /// What its sender pays for a unit of work.
     pub rate: FeeRate,
+    /// See [`Funding::unspent`].
+    pub unspent: &'a [Unspent],
 }
 
 /// Why a deposit cannot be made.

@@ -24,13 +24,16 @@ use super::{
 use crate::{
     ReadError,
     bitcoin::{network::Network, source::shown_txid},
-    trade::{Failover, Funding, Need, Outputs, TradingProvider, Unfunded},
-    types::{Amount, B256, Bytes},
+    trade::{Failover, Funding, Need, Outputs, TradingProvider, Unfunded, Unspent},
+    types::{Address, Amount, B256, Bytes},
 };
 
 /// Outputs that one deposit spends at most: wallets show them to their users, and deposits of more previous
 /// transactions are not attributed.
 const MOST: usize = 256;
+/// What whoever has too many outputs does about it.
+const COMBINE: &str =
+    "expected its owner to combine them before, by payments to the account itself";
 
 /// Reads what users can spend.
 pub struct Purse {
@@ -43,6 +46,15 @@ pub struct Purse {
 
 #[async_trait]
 impl Funding for Purse {
+    async fn unspent(&self, user: &Address) -> Result<Result<Vec<Unspent>, Unfunded>, ReadError> {
+        let ask =
+            |provider: TradingProvider| async move { outputs(&provider)?.unspent(user).await };
+        match self.failover.first(ask).await {
+            Err(ReadError::TooLarge) => Ok(Err(crowded())),
+            unspent => Ok(Ok(unspent?)),
+        }
+    }
+
     async fn fund(&self, need: &Need<'_>) -> Result<Result<Bytes, Unfunded>, ReadError> {
         let plan = match Plan::of(self.network, need) {
             Ok(plan) => plan,
@@ -54,13 +66,7 @@ impl Funding for Purse {
                 plan.rate, self.most
             ))));
         }
-        let ask =
-            |provider: TradingProvider| async move { outputs(&provider)?.unspent(need.user).await };
-        let unspent = match self.failover.first(ask).await {
-            Err(ReadError::TooLarge) => return Ok(Err(crowded())),
-            unspent => unspent?,
-        };
-        let coins: Result<Vec<_>, _> = unspent.iter().map(Coin::of).collect();
+        let coins: Result<Vec<_>, _> = need.unspent.iter().map(Coin::of).collect();
         let coins = coins.map_err(|error| ReadError::Doubtful(error.to_string()))?;
         let selection = match plan.select(&coins) {
             Ok(selection) => selection,
@@ -108,9 +114,9 @@ impl Purse {
 
 /// Anybody can bring an account there.
 fn crowded() -> Unfunded {
-    let why =
-        "the account has more outputs than providers list: expected them to be combined before";
-    Unfunded::Unable(why.into())
+    Unfunded::Unable(format!(
+        "the account has more unspent outputs than providers list: {COMBINE}"
+    ))
 }
 
 /// What the provider shows of outputs.
@@ -175,7 +181,7 @@ impl Plan {
                 missing: Amount::from(missing),
             },
             Unselected::Many => Unfunded::Unable(format!(
-                "the amount is in more than {MOST} outputs of the account: expected them to be combined before"
+                "the amount is in more than {MOST} outputs of the account: {COMBINE}"
             )),
         })
     }
