@@ -30,12 +30,14 @@ use crate::{
     store::{
         Batch,
         requests::{Requests, unless_forgotten},
-        rows::transaction::{self, Outcome, Tracked},
+        rows::{
+            TRANSACTION,
+            transaction::{self, Outcome, Tracked},
+        },
+        walk::Walk,
     },
 };
 
-/// Rows read at a time.
-const PAGE: usize = 256;
 /// Rounds in which no provider shows a transaction before its network's quorum is asked where it is: a new block takes
 /// some time to all providers.
 const MISSED: u32 = 3;
@@ -304,29 +306,24 @@ impl Watcher {
 
     /// What was sighted before the process began.
     async fn stored(&self) -> Result<BTreeMap<Vec<u8>, Watched>, IndexError> {
-        let (mut known, mut after) = (BTreeMap::new(), None);
-        loop {
-            let range = transaction::range(after.as_ref(), PAGE);
-            let page = self.requests.store().scan(range).await?;
-            for (key, value) in &page {
-                let row = transaction::row(key, value)?;
-                let sighted = row.network == self.network && !row.tracked.requests.is_empty();
-                let found = self.chain.spec.family.tx(&row.tracked.text, None);
-                if let Some(transaction) = found.ok().filter(|_| sighted) {
-                    let sighting = Watched {
-                        transaction,
-                        requests: row.tracked.requests,
-                        missed: 0,
-                        agreed: false,
-                    };
-                    known.insert(row.id, sighting);
-                }
+        let store = &**self.requests.store();
+        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::WATCHED]);
+        let mut known = BTreeMap::new();
+        while let Some((key, value)) = walk.next().await? {
+            let row = transaction::row(&key, &value)?;
+            let sighted = row.network == self.network && !row.tracked.requests.is_empty();
+            let found = self.chain.spec.family.tx(&row.tracked.text, None);
+            if let Some(transaction) = found.ok().filter(|_| sighted) {
+                let sighting = Watched {
+                    transaction,
+                    requests: row.tracked.requests,
+                    missed: 0,
+                    agreed: false,
+                };
+                known.insert(row.id, sighting);
             }
-            if page.len() < PAGE {
-                return Ok(known);
-            }
-            after = page.last().map(|(key, _)| key.clone());
         }
+        Ok(known)
     }
 }
 

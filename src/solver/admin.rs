@@ -11,7 +11,7 @@ use super::{claim, reconciliation::Reconciliation};
 use crate::{
     request::{Execution, Request, fact::Facts, mismatch::mismatch},
     store::{
-        Batch, Expect, Key, Kind, Outcome, Range, StoreError,
+        Batch, Expect, Key, Kind, Outcome, StoreError,
         requests::{Requests, RequestsError},
         rows::{
             self, RowError,
@@ -20,10 +20,11 @@ use crate::{
             pause::{self, Paused},
             settlement::{Part, Settlement},
         },
+        walk::Walk,
     },
 };
 
-/// Rows that are shown at once, and read at a time.
+/// Rows that are shown at once.
 const MOST: usize = 1_000;
 
 /// What the operator asks the running solver through. Clones share it.
@@ -261,23 +262,11 @@ impl AdminHandle {
     }
 
     async fn rows(&self, kind: Kind) -> Result<Vec<(Key, Vec<u8>)>, AdminError> {
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let range = Range {
-                kind,
-                prefix: Vec::new(),
-                after: after.take(),
-                limit: MOST,
-                reverse: false,
-            };
-            let rows = self.requests.store().scan(range).await?;
-            let last = rows.len() < MOST;
-            after = rows.last().map(|(key, _)| key.name.clone());
-            all.extend(rows);
-            if last {
-                return Ok(all);
-            }
+        let (mut walk, mut all) = (Walk::of(&**self.requests.store(), kind), Vec::new());
+        while let Some(row) = walk.next().await? {
+            all.push(row);
         }
+        Ok(all)
     }
 }
 

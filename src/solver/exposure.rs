@@ -13,13 +13,15 @@ use super::{Solver, SolverError};
 use crate::{
     market::Dollars,
     request::{Request, fact::Deposit},
-    store::{Batch, rows::outlay},
+    store::{
+        Batch,
+        rows::{OUTLAY, outlay},
+        walk::Walk,
+    },
 };
 
 pub use crate::store::rows::outlay::Outlay;
 
-/// Rows read at once.
-const PAGE: usize = 256;
 /// USD with 18 decimals in a millionth of a dollar.
 const MICRO: u64 = 1_000_000_000_000;
 
@@ -191,18 +193,12 @@ impl Solver {
     }
 
     async fn paid_lately(&self) -> Result<Mutex<Ledger>, SolverError> {
-        let (mut ledger, mut after) = (Ledger::default(), None);
-        loop {
-            let range = outlay::range(after.as_ref(), PAGE);
-            let rows = self.requests.store().scan(range).await?;
-            for (key, value) in &rows {
-                ledger.know(outlay::request(key)?, Outlay::decode(value)?);
-            }
-            if rows.len() < PAGE {
-                return Ok(Mutex::new(ledger));
-            }
-            after = rows.into_iter().next_back().map(|(key, _)| key);
+        let mut ledger = Ledger::default();
+        let mut walk = Walk::of(&**self.requests.store(), OUTLAY);
+        while let Some((key, value)) = walk.next().await? {
+            ledger.know(outlay::request(&key)?, Outlay::decode(&value)?);
         }
+        Ok(Mutex::new(ledger))
     }
 }
 

@@ -7,11 +7,9 @@ use vm::{Address, Amount};
 use super::{SolverError, account::SolverAccount, chain::TradingChain};
 use crate::store::{
     Batch, Store,
-    rows::{attempt, reservation},
+    rows::{RESERVATION, attempt, reservation},
+    walk::Walk,
 };
-
-/// Rows read at once.
-const PAGE: usize = 256;
 
 /// What an account has of a currency that no transaction on its way will take.
 pub async fn available(
@@ -32,18 +30,13 @@ pub async fn reserved(
     name: &str,
     currency: &Address,
 ) -> Result<Amount, SolverError> {
-    let (mut total, mut after) = (Amount::ZERO, None);
-    loop {
-        let range = reservation::range(name, currency.bytes(), after.as_ref(), PAGE);
-        let rows = store.scan(range).await?;
-        for (_, amount) in &rows {
-            total = total.saturating_add(reservation::decode(amount)?);
-        }
-        if rows.len() < PAGE {
-            return Ok(total);
-        }
-        after = rows.into_iter().next_back().map(|(key, _)| key);
+    let prefix = reservation::prefix(name, currency.bytes());
+    let mut walk = Walk::under(&**store, RESERVATION, prefix);
+    let mut total = Amount::ZERO;
+    while let Some((_, amount)) = walk.next().await? {
+        total = total.saturating_add(reservation::decode(&amount)?);
     }
+    Ok(total)
 }
 
 /// What an attempt may take, the native currency first.

@@ -21,11 +21,10 @@ use crate::{
             pause::{self, Paused},
             settlement::{self, Settlement},
         },
+        walk::Walk,
     },
 };
 
-/// Rows read at a time.
-const PAGE: usize = 256;
 /// Milliseconds in which a payment that is final should be settled.
 const DUE: u64 = 3_600_000;
 /// Percent by which a payment may be worth more than its deposit before the rest counts as a gap: prices move between a
@@ -106,31 +105,23 @@ impl Solver {
             .as_ref()
             .map(|reconciliation| reconciliation.known.clone());
         let before = before.unwrap_or_default();
-        let mut after = None;
-        loop {
-            let range = settlement::range(after.as_ref(), PAGE);
-            let rows = self.requests.store().scan(range).await?;
-            for (key, value) in &rows {
-                let Ok(row) = Settlement::decode(value) else {
-                    reconciliation.unreadable += 1;
-                    tracing::error!(row = %hex::encode(&key.name), "a settlement cannot be read");
-                    continue;
-                };
-                let worth = self.balance(key, now).await.unwrap_or_else(|error| {
-                    reconciliation.unreadable += 1;
-                    tracing::error!(row = %hex::encode(&key.name), %error, "a payment cannot be read");
-                    None
-                });
-                let known = worth.or_else(|| before.get(&key.name).copied());
-                if let Some(known) = known {
-                    reconciliation.known.insert(key.name.clone(), known);
-                }
-                reconciliation.add(&row, known, now);
+        let mut walk = Walk::of(&**self.requests.store(), rows::SETTLEMENT);
+        while let Some((key, value)) = walk.next().await? {
+            let Ok(row) = Settlement::decode(&value) else {
+                reconciliation.unreadable += 1;
+                tracing::error!(row = %hex::encode(&key.name), "a settlement cannot be read");
+                continue;
+            };
+            let worth = self.balance(&key, now).await.unwrap_or_else(|error| {
+                reconciliation.unreadable += 1;
+                tracing::error!(row = %hex::encode(&key.name), %error, "a payment cannot be read");
+                None
+            });
+            let known = worth.or_else(|| before.get(&key.name).copied());
+            if let Some(known) = known {
+                reconciliation.known.insert(key.name, known);
             }
-            if rows.len() < PAGE {
-                break;
-            }
-            after = rows.into_iter().next_back().map(|(key, _)| key);
+            reconciliation.add(&row, known, now);
         }
         self.count_parked(&mut reconciliation).await?;
         reconciliation.publish();
@@ -143,25 +134,18 @@ impl Solver {
     }
 
     async fn count_parked(&self, reconciliation: &mut Reconciliation) -> Result<(), SolverError> {
-        let mut after = None;
-        loop {
-            let range = rows::parked::range(after.as_ref(), PAGE);
-            let rows = self.requests.store().scan(range).await?;
-            for (_, value) in &rows {
-                match Parked::decode(value).map(|row| row.minor) {
-                    Ok(true) => reconciliation.minor += 1,
-                    Ok(false) => reconciliation.parked += 1,
-                    Err(error) => {
-                        reconciliation.unreadable += 1;
-                        tracing::error!(%error, "a parked deposit cannot be read");
-                    }
+        let mut walk = Walk::of(&**self.requests.store(), rows::PARKED);
+        while let Some((_, value)) = walk.next().await? {
+            match Parked::decode(&value).map(|row| row.minor) {
+                Ok(true) => reconciliation.minor += 1,
+                Ok(false) => reconciliation.parked += 1,
+                Err(error) => {
+                    reconciliation.unreadable += 1;
+                    tracing::error!(%error, "a parked deposit cannot be read");
                 }
             }
-            if rows.len() < PAGE {
-                return Ok(());
-            }
-            after = rows.into_iter().next_back().map(|(key, _)| key);
         }
+        Ok(())
     }
 
     async fn pause_for(

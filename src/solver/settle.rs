@@ -35,15 +35,15 @@ use crate::{
         Batch, Expect, Key,
         requests::Requests,
         rows::{
+            SETTLEMENT,
             attempt::Owner,
             outlay,
             settlement::{self as row, Part, Settlement},
         },
+        walk::Walk,
     },
 };
 
-/// Rows looked at in one round.
-const PAGE: usize = 256;
 /// Settlements looked at at a time: a slow answer of the oracle delays few others.
 const AT_ONCE: usize = 16;
 /// The pause after an oracle refused for good, in seconds: its operator may mend that.
@@ -65,17 +65,15 @@ pub struct Settler {
 impl Settler {
     /// Brings every payment that is not settled a step forward. `now` in unix milliseconds.
     pub async fn round(&self, now: u64) -> Result<(), SolverError> {
-        let mut after = None;
+        let mut walk = Walk::of(&**self.requests.store(), SETTLEMENT);
         loop {
-            let range = row::range(after.as_ref(), PAGE);
-            let rows = self.requests.store().scan(range).await?;
+            let rows = walk.page().await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
             stream::iter(&rows)
                 .for_each_concurrent(AT_ONCE, |(key, value)| self.look(key, value, now))
                 .await;
-            if rows.len() < PAGE {
-                return Ok(());
-            }
-            after = rows.into_iter().next_back().map(|(key, _)| key);
         }
     }
 

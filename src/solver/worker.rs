@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::round::{Looked, Open, Round, Way, pause};
 use super::{Solver, SolverError, account::SolverAccount, judge::Next, settle::Settler};
-use crate::store::rows::open;
-
-/// Rows read at once.
-const PAGE: usize = 256;
+use crate::store::{
+    rows::{OPEN, open},
+    walk::Walk,
+};
 
 /// Between two reconciliations.
 const RECONCILED: Duration = Duration::from_secs(60);
@@ -116,22 +116,14 @@ impl Worker {
     /// Queues what is open and due.
     async fn collect(&self, round: &mut Round) -> Result<(), SolverError> {
         let (store, now) = (self.solver.requests.store(), (self.clock)());
-        let mut after = None;
-        let mut found = HashSet::new();
-        loop {
-            let rows = store.scan(open::range(after.as_ref(), PAGE)).await?;
-            for (key, value) in &rows {
-                let id = open::decode(key, value)?;
-                found.insert(id);
-                let known = self.known(round, &id).await;
-                if known.is_some_and(|known| known.is_due(now)) {
-                    round.queue(id);
-                }
+        let (mut walk, mut found) = (Walk::of(&**store, OPEN), HashSet::new());
+        while let Some((key, value)) = walk.next().await? {
+            let id = open::decode(&key, &value)?;
+            found.insert(id);
+            let known = self.known(round, &id).await;
+            if known.is_some_and(|known| known.is_due(now)) {
+                round.queue(id);
             }
-            if rows.len() < PAGE {
-                break;
-            }
-            after = rows.into_iter().next_back().map(|(key, _)| key);
         }
         round
             .open

@@ -139,10 +139,7 @@ impl Sweep {
             Stage::Quotes => quote::range(self.after.clone(), PAGE),
             Stage::Transactions => transaction::settled_range(self.after.clone(), PAGE),
             Stage::Candles => candle::range(self.after.clone(), PAGE),
-            Stage::Dust => Range {
-                after: self.after.clone(),
-                ..parked::range(None, FEW)
-            },
+            Stage::Dust => parked::range(self.after.clone(), FEW),
         }
     }
 

@@ -15,6 +15,8 @@ pub type Stored = (Key, Vec<u8>);
 pub struct Walk<'a> {
     store: &'a dyn Store,
     kinds: std::ops::RangeInclusive<u8>,
+    /// Of the names that are walked.
+    prefix: Vec<u8>,
     range: Option<Range>,
     /// Rows that were read and not returned by [`Self::next`] yet.
     read: std::vec::IntoIter<Stored>,
@@ -23,20 +25,26 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Walks every kind; the backends use zero.
     pub fn new(store: &'a dyn Store) -> Self {
-        Self::of_kinds(store, 1..=u8::MAX)
+        Self {
+            store,
+            kinds: 1..=u8::MAX,
+            prefix: Vec::new(),
+            range: None,
+            read: Vec::new().into_iter(),
+        }
     }
 
     /// Walks one kind.
     pub fn of(store: &'a dyn Store, kind: Kind) -> Self {
-        Self::of_kinds(store, kind.0..=kind.0)
+        Self::under(store, kind, Vec::new())
     }
 
-    fn of_kinds(store: &'a dyn Store, kinds: std::ops::RangeInclusive<u8>) -> Self {
+    /// Walks the rows of one kind whose names begin with `prefix`.
+    pub fn under(store: &'a dyn Store, kind: Kind, prefix: Vec<u8>) -> Self {
         Self {
-            store,
-            kinds,
-            range: None,
-            read: Vec::new().into_iter(),
+            kinds: kind.0..=kind.0,
+            prefix,
+            ..Self::new(store)
         }
     }
 
@@ -54,13 +62,14 @@ impl<'a> Walk<'a> {
             let range = match self.range.take() {
                 Some(range) => range,
                 None => match self.kinds.next() {
-                    Some(kind) => all_of(Kind(kind)),
+                    Some(kind) => Range::new(Kind(kind), &self.prefix, None, PAGE),
                     None => return Ok(Vec::new()),
                 },
             };
             let rows = self.store.scan(range.clone()).await?;
             if let Some((last, _)) = rows.last() {
-                self.range = Some(Range {
+                // What is not full is the last.
+                self.range = (rows.len() == range.limit).then(|| Range {
                     after: Some(last.name.clone()),
                     ..range
                 });
@@ -68,10 +77,6 @@ impl<'a> Walk<'a> {
             }
         }
     }
-}
-
-fn all_of(kind: Kind) -> Range {
-    Range::new(kind, &[], None, PAGE)
 }
 
 /// Writes rows into an empty store, many per commit.

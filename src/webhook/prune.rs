@@ -4,9 +4,10 @@ use super::WebhookError;
 use crate::{
     request::event::Event,
     store::{
-        Batch, Expect, Key, Range, Store,
+        Batch, Expect, Key, Store,
         requests::Requests,
         rows::{self, DEAD, dead::Dead, mark::FOLLOWERS},
+        walk::Walk,
     },
 };
 
@@ -33,14 +34,12 @@ pub async fn prune(requests: &Requests, now: u64) -> Result<Pruned, WebhookError
 }
 
 async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
-    let mut range = Range::new(DEAD, &[], None, PAGE);
-    let mut count = 0;
+    let (mut walk, mut count) = (Walk::of(store, DEAD), 0);
     loop {
-        let page = store.scan(range.clone()).await?;
-        let Some((last, _)) = page.last() else {
+        let page = walk.page().await?;
+        if page.is_empty() {
             return Ok(count);
-        };
-        range.after = Some(last.name.clone());
+        }
         let (mut batch, mut some) = (Batch::new(), 0);
         for (key, bytes) in page {
             if Dead::decode(&bytes)?.at < old {

@@ -12,11 +12,13 @@ use super::{Confirmer, Network, Pending, shelf::Pauses};
 use crate::{
     index::{IndexError, apply},
     request::fact::{Deposit, Standing},
-    store::{Batch, Key, rows::open},
+    store::{
+        Batch, Key,
+        rows::{OPEN, open},
+        walk::Walk,
+    },
 };
 
-/// Open requests read at a time.
-const PAGE: usize = 256;
 /// Milliseconds after which everything that is known is read again.
 const REFRESH: u64 = 60_000;
 
@@ -89,23 +91,15 @@ impl Confirmer {
     pub(super) async fn due(&self, now: u64) -> Result<BTreeMap<String, Vec<Due>>, IndexError> {
         let (read, mut known) = self.waiting.take(now);
         let mut all = HashMap::new();
-        let mut after = None;
-        loop {
-            let range = open::range(after.as_ref(), PAGE);
-            let page = self.requests.store().scan(range).await?;
-            for (key, row) in &page {
-                let id = open::decode(key, row)?;
-                let same = known.remove(&id).filter(|known| known.row == *row);
-                let found = match same {
-                    Some(known) => Some(known),
-                    None => self.read(&id, (key, row.as_slice())).await?,
-                };
-                all.extend(found.map(|found| (id, found)));
-            }
-            if page.len() < PAGE {
-                break;
-            }
-            after = page.last().map(|(key, _)| key.clone());
+        let mut walk = Walk::of(&**self.requests.store(), OPEN);
+        while let Some((key, row)) = walk.next().await? {
+            let id = open::decode(&key, &row)?;
+            let same = known.remove(&id).filter(|known| known.row == row);
+            let found = match same {
+                Some(known) => Some(known),
+                None => self.read(&id, (&key, row.as_slice())).await?,
+            };
+            all.extend(found.map(|found| (id, found)));
         }
         let mut due = grouped(all.values(), &self.pauses, now);
         for network in self.unnoted(now) {

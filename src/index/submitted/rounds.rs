@@ -17,11 +17,15 @@ use crate::{
     index::{IndexError, looks::Looks},
     store::{
         Batch,
-        rows::transaction::{self, Row, Tracked},
+        rows::{
+            TRANSACTION,
+            transaction::{self, Row, Tracked},
+        },
+        walk::Walk,
     },
 };
 
-/// Rows read at a time.
+/// Rows that one commit deletes.
 const PAGE: usize = 256;
 /// Transactions asked about at the same time.
 const AT_ONCE: usize = 8;
@@ -141,18 +145,13 @@ impl Transactions {
     }
 
     async fn rows(&self) -> Result<Vec<Row>, IndexError> {
-        let (mut rows, mut after) = (Vec::new(), None);
-        loop {
-            let range = transaction::range(after.as_ref(), PAGE);
-            let page = self.recorder.requests.store().scan(range).await?;
-            for (key, value) in &page {
-                rows.push(transaction::row(key, value)?);
-            }
-            if page.len() < PAGE {
-                return Ok(rows);
-            }
-            after = page.last().map(|(key, _)| key.clone());
+        let store = &**self.recorder.requests.store();
+        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::WATCHED]);
+        let mut rows = Vec::new();
+        while let Some((key, value)) = walk.next().await? {
+            rows.push(transaction::row(&key, &value)?);
         }
+        Ok(rows)
     }
 }
 

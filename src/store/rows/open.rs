@@ -13,7 +13,7 @@
 use alloy::primitives::B256;
 
 use super::{OPEN, RowError};
-use crate::store::{Key, Range};
+use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
@@ -34,9 +34,4 @@ pub fn decode(key: &Key, value: &[u8]) -> Result<B256, RowError> {
         }
         _ => Err(RowError::new("open", "unknown format")),
     }
-}
-
-/// Open requests after the row `after`.
-pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range::new(OPEN, &[], after.map(|key| key.name.clone()), limit)
 }

@@ -9,7 +9,7 @@ use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
 use super::{OUTLAY, RowError};
-use crate::store::{Key, Range};
+use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
@@ -36,11 +36,6 @@ pub fn key(request: &B256) -> Key {
 /// The request of a key.
 pub fn request(key: &Key) -> Result<B256, RowError> {
     B256::try_from(key.name.as_slice()).map_err(|error| RowError::new("outlay", error))
-}
-
-/// All rows after `after`.
-pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range::new(OUTLAY, &[], after.map(|key| key.name.clone()), limit)
 }
 
 /// An example.

@@ -57,9 +57,9 @@ pub fn of(request: &B256, limit: usize) -> Range {
     }
 }
 
-/// Rows after the row `after`.
-pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range::new(PARKED, &[], after.map(|key| key.name.clone()), limit)
+/// Rows after the named one.
+pub fn range(after: Option<Vec<u8>>, limit: usize) -> Range {
+    Range::new(PARKED, &[], after, limit)
 }
 
 stored!(Parked, "parked", encode_json, decode_json);

@@ -8,7 +8,7 @@
 use alloy::primitives::U256;
 
 use super::{RESERVATION, RowError};
-use crate::store::{Key, Range};
+use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
@@ -30,13 +30,8 @@ pub fn decode(bytes: &[u8]) -> Result<U256, RowError> {
     }
 }
 
-/// The reservations of one currency, after the row `after`.
-pub fn range(lane: &str, currency: &[u8], after: Option<&Key>, limit: usize) -> Range {
-    let after = after.map(|key| key.name.clone());
-    Range::new(RESERVATION, &prefix(lane, currency), after, limit)
-}
-
-fn prefix(lane: &str, currency: &[u8]) -> Vec<u8> {
+/// What the names of one currency's reservations begin with.
+pub fn prefix(lane: &str, currency: &[u8]) -> Vec<u8> {
     let currency = alloy::hex::encode(currency);
     [lane.as_bytes(), &[0], currency.as_bytes(), &[0]].concat()
 }

@@ -10,10 +10,7 @@ use alloy::primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::{RowError, SETTLEMENT};
-use crate::{
-    request::fact::Purpose,
-    store::{Key, Range},
-};
+use crate::{request::fact::Purpose, store::Key};
 
 const FORMAT: u8 = 2;
 
@@ -68,11 +65,6 @@ pub fn key(request: &B256, deposit: &B256) -> Key {
 /// The request and the deposit of the row under `key`.
 pub fn ids(key: &Key) -> Result<(B256, B256), RowError> {
     super::words(&key.name).ok_or_else(|| RowError::new("settlement", "its name is not two ids"))
-}
-
-/// Rows after the row `after`.
-pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range::new(SETTLEMENT, &[], after.map(|key| key.name.clone()), limit)
 }
 
 stored!(Settlement, "settlement", encode_json, decode_json);

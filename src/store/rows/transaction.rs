@@ -12,7 +12,8 @@ use super::{RowError, TRANSACTION};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
-const WATCHED: u8 = 0;
+/// What the names of the transactions begin with that the index looks for.
+pub const WATCHED: u8 = 0;
 const SETTLED: u8 = 1;
 
 /// A transaction that the index tracks.
@@ -82,16 +83,6 @@ pub fn row(key: &Key, value: &[u8]) -> Result<Row, RowError> {
         id: name[zero + 1..].to_vec(),
         tracked: Tracked::decode(value)?,
     })
-}
-
-/// All transactions that the index looks for, after the row `after`.
-pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range::new(
-        TRANSACTION,
-        &[WATCHED],
-        after.map(|key| key.name.clone()),
-        limit,
-    )
 }
 
 /// All settled transactions, after the named one.
