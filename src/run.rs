@@ -17,7 +17,6 @@ mod trading;
 
 use std::{
     collections::{HashMap, HashSet},
-    net::SocketAddr,
     path::PathBuf,
     sync::Arc,
 };
@@ -27,10 +26,10 @@ use futures::{
     FutureExt,
     future::{BoxFuture, join_all},
 };
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
 
+pub use self::listening::Listeners;
 pub use self::parts::{Parts, Trading};
 pub use self::signer::signer;
 use self::{
@@ -68,37 +67,6 @@ use crate::{
     },
     telemetry::Metrics,
 };
-
-/// The sockets that a daemon answers on.
-pub struct Listeners {
-    pub oracle: TcpListener,
-    /// Metrics and readiness.
-    pub ops: TcpListener,
-    /// There when the integrator API is wanted.
-    pub integrator: Option<TcpListener>,
-}
-
-impl Listeners {
-    /// Binds the configured addresses; port 0 takes a free one.
-    pub async fn bind(config: &Config) -> anyhow::Result<Self> {
-        let bind = async |address: SocketAddr| {
-            let bound = TcpListener::bind(address).await;
-            bound.with_context(|| format!("cannot listen on {address}"))
-        };
-        let listen = &config.listen;
-        let oracle = bind((listen.host, listen.port).into()).await?;
-        let ops = bind(listen.ops).await?;
-        let integrator = match &config.integrator {
-            Some(wanted) => Some(bind((listen.host, wanted.http_port).into()).await?),
-            None => None,
-        };
-        Ok(Self {
-            oracle,
-            ops,
-            integrator,
-        })
-    }
-}
 
 /// A daemon that is complete but not listening yet.
 pub struct Daemon {

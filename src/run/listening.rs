@@ -1,7 +1,11 @@
-//! How many connections the listeners take, and who may ask how often. Every connection is an open file, and the store,
-//! the providers and the webhooks need files, too.
+//! The sockets that a daemon answers on, how many connections they take, and who may ask how often. Every connection is
+//! an open file, and the store, the providers and the webhooks need files, too.
 
+use std::net::SocketAddr;
+
+use anyhow::Context;
 use rustix::process::{Resource, getrlimit};
+use tokio::net::TcpListener;
 
 use super::parts;
 use crate::{
@@ -22,6 +26,37 @@ const OPS: usize = 64;
 const OF_A_PROVIDER: usize = 8;
 /// Connections of webhooks at one time.
 const WEBHOOKS: usize = 768;
+
+/// The sockets that a daemon answers on.
+pub struct Listeners {
+    pub oracle: TcpListener,
+    /// Metrics and readiness.
+    pub ops: TcpListener,
+    /// There when the integrator API is wanted.
+    pub integrator: Option<TcpListener>,
+}
+
+impl Listeners {
+    /// Binds the configured addresses; port 0 takes a free one.
+    pub async fn bind(config: &Config) -> anyhow::Result<Self> {
+        let bind = async |address: SocketAddr| {
+            let bound = TcpListener::bind(address).await;
+            bound.with_context(|| format!("cannot listen on {address}"))
+        };
+        let listen = &config.listen;
+        let oracle = bind((listen.host, listen.port).into()).await?;
+        let ops = bind(listen.ops).await?;
+        let integrator = match &config.integrator {
+            Some(wanted) => Some(bind((listen.host, wanted.http_port).into()).await?),
+            None => None,
+        };
+        Ok(Self {
+            oracle,
+            ops,
+            integrator,
+        })
+    }
+}
 
 /// The limits of each listener.
 #[derive(Clone, Copy, Debug)]
