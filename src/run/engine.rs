@@ -16,7 +16,7 @@ use self::networks::{TradedNetwork, traded_networks};
 use super::{
     notify::Task,
     parts::Trading,
-    pricing::{self, Funds, Late, Settlement},
+    pricing::{self, Funds, Late},
 };
 use crate::{
     api::intents::{State, retirement::Throttle},
@@ -30,7 +30,7 @@ use crate::{
         troubles::Troubles,
         tx_details::Observer,
     },
-    price::PriceSource,
+    price::{PriceSource, SettlementPrice},
     quote::{
         context::Deps,
         pricing_chain::{Capacity, PricingChain},
@@ -96,7 +96,7 @@ struct EngineContext<'a> {
     requests: Requests,
     listing: Listing,
     prices: Arc<dyn PriceSource>,
-    settlement: Settlement,
+    settlement: Arc<dyn SettlementPrice>,
     outside: Outside,
     troubles: Arc<Troubles>,
     shutdown: CancellationToken,
@@ -132,7 +132,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         former,
         keys: context.keys(),
         prices: context.prices.clone(),
-        settlement: context.settlement.own.clone(),
+        settlement: context.settlement.clone(),
         repricing: Arc::new(Late(context.repricer())),
         exposure,
         patience: trading.patience(),
@@ -184,7 +184,7 @@ impl EngineContext<'_> {
         let hub = chains
             .hub()
             .map_err(|why| anyhow::anyhow!("settlement chain: {why}"))?;
-        let chain = pricing::settling(hub, &hub.trading_providers)?;
+        let chain = pricing::settling(hub)?;
         // Where the settlement chain is traded on, too, its account there has its attempts already.
         let known = accounts
             .values()
@@ -320,7 +320,7 @@ impl EngineContext<'_> {
             market: self.trading.market.clone(),
             chains: self.pricing_chains(|network| network.pricing_chain()),
             prices: self.prices.clone(),
-            settlement: self.settlement.own.clone(),
+            settlement: self.settlement.clone(),
         }
     }
 
@@ -338,7 +338,7 @@ impl EngineContext<'_> {
             market: market.clone(),
             chains: chains.clone(),
             prices: self.prices.clone(),
-            settlement: self.settlement.asked.clone(),
+            settlement: self.settlement.clone(),
             swaps: swaps.clone(),
             capacity: capacity.clone(),
             signer: self.trading.keys.secp256k1.clone(),

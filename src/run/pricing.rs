@@ -1,13 +1,13 @@
 //! Prices for quotes and the solver, and what these two ask of each other.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use alloy::primitives::{Bytes, U256};
 use anyhow::Context;
 use async_trait::async_trait;
 use vm::{
     Address,
-    trade::{Call, Draft, FeeRate, TradingProvider, Trial},
+    trade::{Call, Draft, Trial},
 };
 
 use super::parts::Trading;
@@ -64,43 +64,29 @@ pub fn feeds(
     Prices::new(&trading.market, client, head_calls, rules).context("MARKET_FILE")
 }
 
-/// The price of a settlement through the solver's own providers, and through those for strangers' questions.
-pub struct Settlement {
-    pub own: Arc<dyn SettlementPrice>,
-    pub asked: Arc<dyn SettlementPrice>,
-}
-
-/// The settlement chain's native currency is worth what that of the solver's chain is worth.
-pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSource>) -> Settlement {
+/// The price of a settlement. The settlement chain's native currency is worth what that of the solver's chain is worth.
+pub fn settlement(
+    trading: &Trading,
+    chains: &Chains,
+    prices: &Arc<dyn PriceSource>,
+) -> Arc<dyn SettlementPrice> {
     let market = &trading.market;
     let network = market.by_name(&trading.solver_chain);
     let native = network.or_else(|| market.networks().first());
-    let native = native.and_then(Network::native);
-    let over = |of: fn(&Opened) -> &Vec<TradingProvider>| -> Arc<dyn SettlementPrice> {
-        match (chains.hub(), native) {
-            (Ok(hub), Some(native)) => Arc::new(OnChain {
-                charges: Arc::new(Charged(settling(hub, of(hub)).ok())),
-                native: native.clone(),
-                prices: prices.clone(),
-                last: Mutex::default(),
-            }),
-            _ => Arc::new(Free),
+    match (chains.hub(), native.and_then(Network::native)) {
+        (Ok(hub), Some(native)) => {
+            let charges = Arc::new(Charged::by(hub));
+            Arc::new(OnChain::new(charges, native.clone(), prices.clone()))
         }
-    };
-    Settlement {
-        own: over(|hub| &hub.trading_providers),
-        asked: over(|hub| &hub.asking),
+        _ => Arc::new(Free),
     }
 }
 
-/// The settlement chain, asked through these providers.
-pub fn settling(
-    hub: &Opened,
-    trading_providers: &[TradingProvider],
-) -> anyhow::Result<TradingChain> {
+/// The settlement chain, asked through the solver's own providers.
+pub fn settling(hub: &Opened) -> anyhow::Result<TradingChain> {
     let spec = &hub.chain.spec;
     let number = u64::try_from(spec.hub_chain_id).context("evmChainId")?;
-    let providers = trading_providers.to_vec();
+    let providers = hub.trading_providers.clone();
     let chain = TradingChain::plain(hub.chain.clone(), number, providers, hub.required)?;
     Ok(chain)
 }
@@ -108,11 +94,19 @@ pub fn settling(
 /// What the settlement chain charges; unset where nobody can ask it.
 struct Charged(Option<TradingChain>);
 
+impl Charged {
+    /// Whoever needs the price, one question serves all: it is the solver's own, and takes nothing of what strangers may
+    /// ask.
+    fn by(hub: &Opened) -> Self {
+        Self(settling(hub).ok())
+    }
+}
+
 #[async_trait]
 impl Charges for Charged {
-    async fn rate(&self) -> Option<FeeRate> {
+    async fn unit_price(&self) -> Option<u128> {
         let chain = self.0.as_ref()?;
-        chain.providers.failover.rate().await.ok()
+        chain.providers.failover.unit_price().await.ok()
     }
 
     async fn byte_fee(&self, data: Bytes) -> Option<U256> {
@@ -232,5 +226,64 @@ impl Capacity for Funds {
         };
         let failed = |error: SolverError| CapacityError::Unknown(error.to_string());
         admission.await.map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use vm::http::inside;
+
+    use super::*;
+    use crate::{chains::asking, config::Config};
+
+    /// A settlement chain with one provider, which takes two calls a second for quotes.
+    fn chains(host: &str) -> Chains {
+        let url = format!("http://{host}");
+        let node = |asked: &inside::Asked<'_>| {
+            let calls: Value = serde_json::from_slice(asked.body).unwrap();
+            let answer = |call: &Value| {
+                let result = match call["method"].as_str().unwrap() {
+                    "eth_chainId" => json!("0x83471"),
+                    "eth_feeHistory" => json!({"baseFeePerGas": ["0x1e"]}),
+                    "eth_maxPriorityFeePerGas" => json!("0x2"),
+                    _ => Value::Null,
+                };
+                json!({"jsonrpc": "2.0", "id": call["id"], "result": result})
+            };
+            let body: Value = match calls.as_array() {
+                Some(calls) => calls.iter().map(answer).collect(),
+                None => answer(&calls),
+            };
+            Some((200, body.to_string().into_bytes()))
+        };
+        inside::register(host, Arc::new(node));
+        let set = [
+            ("ENVIRONMENT", "staging"),
+            ("ECDSA_PRIVATE_KEY", "0x01"),
+            ("CHAINS_FILE", "src/chains/mainnets.prod.json"),
+            ("HUB_FILE", "src/chains/hub.mainnets.prod.json"),
+            ("RELAY_RPC_URL", url.as_str()),
+            ("QUOTE_CALLS_PER_SECOND", "2"),
+        ];
+        let set = set.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        Chains::load(&Config::from_variables(set).unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn strangers_who_use_up_their_calls_leave_settlements_their_price() {
+        let chains = chains("settlement-price.inside");
+        let hub = chains.hub().unwrap();
+        let views = hub.asking_head_calls();
+        let to = vm::SETTLEMENT.native().unwrap();
+        asking::by(false, async {
+            let asked = (0..3).map(|_| views.any(&to, Bytes::new()));
+            let answers = futures::future::join_all(asked).await;
+            let refused = answers.iter().filter_map(|answer| answer.as_ref().err());
+            let why: Vec<_> = refused.map(ToString::to_string).collect();
+            assert!(why.iter().any(|why| why.contains("try again")), "{why:?}");
+            assert_eq!(Charged::by(hub).unit_price().await, Some(32));
+        })
+        .await;
     }
 }

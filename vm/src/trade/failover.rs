@@ -1,12 +1,13 @@
 //! Several providers of one chain for trading, asked together, each with a deadline of its own. What
 //! moves money or bars a later payment is what enough of them say: numbers are the greatest that a
-//! quorum claims at least, verdicts are those that a quorum gives. One that hangs, lags or lies
-//! decides nothing.
+//! quorum claims at least, base rates are in the middle of what a quorum roughly agrees on, verdicts
+//! are those that a quorum gives. One that hangs, lags or lies decides nothing.
 
 mod gather;
 mod outputs;
 
 use std::{
+    cmp::Reverse,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -74,26 +75,35 @@ impl Failover {
         self.agree("decimals", ask).await
     }
 
-    /// What a unit of work costs now. Base rates that a quorum does not roughly agree on are none.
+    /// What a unit of work costs now. Base rates that a quorum does not roughly agree on are none. Bids may be far apart,
+    /// since nodes know different memory pools.
     pub async fn rate(&self) -> Result<FeeRate, ReadError> {
-        let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
-        let said = self.gather("fees", ask).await?;
-        let required = self.required;
-        let short = || self.short("fees", "too far apart");
-        let base = said.iter().map(|rate| rate.base).collect();
-        let base = greatest(base, required).ok_or_else(short)?;
-        let near = |rate: &&FeeRate| {
-            rate.base <= base.saturating_mul(SPREAD) && base <= rate.base.saturating_mul(SPREAD)
-        };
-        let near: Vec<_> = said.iter().filter(near).collect();
-        if near.len() < required {
-            return Err(short());
-        }
-        let bids = near.iter().map(|rate| rate.priority).collect();
-        let priority = greatest(bids, required).ok_or_else(short)?;
+        let (base, near) = self.agreed_rate(|rate| rate.base).await?;
+        let bids: Vec<_> = near.iter().map(|rate| rate.priority).collect();
+        let most = self.required.max(bids.len().div_ceil(2));
+        let priority = greatest(bids, most);
+        let priority = priority.ok_or_else(|| self.short("fees", "too few answers"))?;
         let rate = FeeRate { base, priority };
         *self.known() = Some((Instant::now(), rate));
         Ok(rate)
+    }
+
+    /// What a unit of work costs now, its bid included. Where a quorum does not roughly agree on both together there is
+    /// none: for what is charged now and paid later, by other bids.
+    pub async fn unit_price(&self) -> Result<u128, ReadError> {
+        let (price, _) = self.agreed_rate(FeeRate::expected).await?;
+        Ok(price)
+    }
+
+    /// What a quorum roughly agrees on in `part`, with the rates of those who do.
+    async fn agreed_rate(
+        &self,
+        part: fn(&FeeRate) -> u128,
+    ) -> Result<(u128, Vec<FeeRate>), ReadError> {
+        let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
+        let said = self.gather("fees", ask).await?;
+        let agreed = near_the_middle(said, part).filter(|(_, near)| near.len() >= self.required);
+        agreed.ok_or_else(|| self.short("fees", "too far apart"))
     }
 
     /// What it cost a moment ago: to tell a price, not to pay one.
@@ -227,6 +237,26 @@ impl Failover {
 fn greatest<T: Ord>(mut said: Vec<T>, required: usize) -> Option<T> {
     said.sort_unstable_by(|one, other| other.cmp(one));
     said.into_iter().nth(required.checked_sub(1)?)
+}
+
+/// The middle of what is said in `part`, and all that is near it. Of two in the middle their mean, so that one liar of
+/// two halves no honest answer; the greater one where they are far apart.
+fn near_the_middle(
+    mut said: Vec<FeeRate>,
+    part: fn(&FeeRate) -> u128,
+) -> Option<(u128, Vec<FeeRate>)> {
+    said.sort_unstable_by_key(|rate| Reverse(part(rate)));
+    let upper = said.get(said.len().checked_sub(1)? / 2).map(part)?;
+    let lower = said.get(said.len() / 2).map(part)?;
+    let is_near = |other: u128| {
+        upper <= other.saturating_mul(SPREAD) && other <= upper.saturating_mul(SPREAD)
+    };
+    let middle = match is_near(lower) {
+        true => upper.midpoint(lower),
+        false => upper,
+    };
+    said.retain(|rate| is_near(part(rate)));
+    Some((middle, said))
 }
 
 #[cfg(test)]

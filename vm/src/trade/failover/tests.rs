@@ -88,10 +88,63 @@ async fn two_that_contradict_each_other_say_nothing_of_fees() {
         let said = among(vec![honest(), odd], 2).rate().await;
         assert!(matches!(said, Err(ReadError::Quorum(_))), "{said:?}");
     }
-    let mut near = honest();
-    near.rate.base = 33;
-    let said = among(vec![honest(), near], 2).rate().await;
-    assert_eq!(said, Ok(honest().rate));
+}
+
+fn rate(base: u128, priority: u128) -> FeeRate {
+    FeeRate { base, priority }
+}
+
+/// One that says so, and honest ones.
+fn beside(rate: FeeRate, honest_ones: usize, required: usize) -> Failover {
+    let mut said = vec![honest(); honest_ones];
+    said.insert(0, Says { rate, ..honest() });
+    among(said, required)
+}
+
+#[tokio::test]
+async fn one_liar_of_two_halves_no_rate() {
+    for (odd, agreed) in [(33, 31), (8, 19), (120, 75)] {
+        let said = beside(rate(odd, 2), 1, 2).rate().await;
+        assert_eq!(said, Ok(rate(agreed, 2)), "{odd}");
+    }
+}
+
+#[tokio::test]
+async fn where_one_is_enough_the_middle_one_of_three_counts() {
+    for odd in [
+        rate(0, 0),
+        rate(10_000, 10_000),
+        rate(30, 5_000),
+        rate(90, 0),
+    ] {
+        let said = beside(odd, 2, 1);
+        assert_eq!(said.rate().await, Ok(honest().rate), "{odd:?}");
+        assert_eq!(said.unit_price().await, Ok(32), "{odd:?}");
+    }
+    // Of two that are far apart nobody knows who lies: the dearer one pays for both.
+    for (odd, dearer) in [(0, 30), (10_000, 10_000)] {
+        let said = beside(rate(odd, 2), 1, 1).rate().await;
+        assert_eq!(said, Ok(rate(dearer, 2)), "{odd}");
+    }
+}
+
+#[tokio::test]
+async fn a_price_has_its_bid_agreed_on_as_well() {
+    let two = |one: FeeRate, other: FeeRate| {
+        let said = [one, other].map(|rate| Says { rate, ..honest() });
+        among(said.into(), 2)
+    };
+    // Where the bid is most of the price, one that leaves it out has no other price agreed.
+    for (one, other) in [(100, 0), (100, 1), (10_000, 100)] {
+        let apart = two(rate(0, one), rate(0, other));
+        let said = apart.unit_price().await;
+        assert!(matches!(said, Err(ReadError::Quorum(_))), "{said:?}");
+        assert_eq!(apart.rate().await, Ok(rate(0, other)), "{one} {other}");
+    }
+    let near = two(rate(30, 2), rate(30, 0)).unit_price().await;
+    assert_eq!(near, Ok(31));
+    let odd = beside(rate(0, 0), 2, 2).unit_price().await;
+    assert_eq!(odd, Ok(32));
 }
 
 #[tokio::test]
