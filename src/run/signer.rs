@@ -47,11 +47,17 @@ pub async fn ed25519(
     opened.map_err(|error| mistakes.add(variable, error)).ok()
 }
 
-/// A key that the solver had before. The error does not repeat it.
+/// A key that the solver had before. The error does not repeat it, but names one in a key service: there may be several.
+/// Without its public key nobody knows what it promised, or which payments were its account's.
 pub async fn former(key: &PreviousKey) -> Result<FormerKey, String> {
-    Ok(match key.scheme {
-        Scheme::Secp256k1 => FormerKey::Secp256k1(secp256k1(&key.signing).await?),
-        Scheme::Ed25519 => FormerKey::Ed25519(of_ed25519(&key.signing).await?),
+    let opened = match key.scheme {
+        Scheme::Secp256k1 => secp256k1(&key.signing).await.map(FormerKey::Secp256k1),
+        Scheme::Ed25519 => of_ed25519(&key.signing).await.map(FormerKey::Ed25519),
+    };
+    opened.map_err(|error| match &key.signing {
+        Signing::RawPrivateKey(_) | Signing::Nobody => error,
+        Signing::GcpKms(named) => format!("{}: {error}", named.version),
+        Signing::AwsKms(named) => format!("{}: {error}", named.key),
     })
 }
 

@@ -180,6 +180,8 @@ async fn a_solver_starts_with_its_ed25519_key_and_former_keys_in_key_services() 
     let services = services.filter(|(name, _)| *name != "SIGNING_MODULE");
     let setup = services.fold(setup, |setup, (name, value)| setup.with(name, value));
     let former = format!("ed25519:gcp-kms:{},aws-kms:{}", gcp::VERSION, aws::ARN);
+    let [denied, foreign] = ["signer unavailable: aws-kms", "the signer answered"]
+        .map(|what| format!("SOLVER_PREVIOUS_KEYS: {}: {what}", aws::ARN));
     let setup = setup
         .with("SOLVER_ED25519_SIGNING_MODULE", "gcp-kms")
         .with("SOLVER_ED25519_GCP_KMS_KEY_VERSION", gcp::VERSION)
@@ -191,16 +193,8 @@ async fn a_solver_starts_with_its_ed25519_key_and_former_keys_in_key_services() 
             "SOLVER_ED25519_GCP_KMS_KEY_VERSION: signer unavailable: gcp-kms",
         ),
         (&gcp, Mood::OtherKind, "it must be EC_SIGN_ED25519"),
-        (
-            &aws,
-            Mood::Denied,
-            "SOLVER_PREVIOUS_KEYS: signer unavailable: aws-kms",
-        ),
-        (
-            &aws,
-            Mood::OtherKey,
-            "SOLVER_PREVIOUS_KEYS: the signer answered",
-        ),
+        (&aws, Mood::Denied, denied.as_str()),
+        (&aws, Mood::OtherKey, foreign.as_str()),
     ] {
         fake.vault.next(mood, 1);
         let why = super::refused(&setup).await;
