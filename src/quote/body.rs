@@ -24,14 +24,20 @@ pub struct Body {
     pub destination_chain_id: Number,
     pub origin_currency: String,
     pub destination_currency: String,
-    /// Smallest units.
+    /// Smallest units, from 1 to 2^256 - 1.
     pub amount: Digits,
     #[schema(schema_with = trade_types)]
     pub trade_type: String,
+    /// Calls of the fill, with at most 131,072 bytes of data together.
+    #[schema(max_items = 50)]
     pub txs: Option<Vec<Tx>>,
+    /// Gas that they may take together, from 1 to 1,000,000,000.
     pub txs_gas_limit: Option<Number>,
+    #[schema(max_items = 10)]
     pub authorization_list: Option<Vec<Authorization>>,
     pub additional_data: Option<AdditionalData>,
+    /// At most 256 bytes.
+    #[schema(max_length = 256)]
     pub referrer: Option<String>,
     pub referrer_address: Option<String>,
     pub refund_to: Option<String>,
@@ -50,13 +56,16 @@ pub struct Body {
     pub include_protocol_data: Option<Flag>,
     pub use_deposit_address: Option<Flag>,
     pub strict: Option<Flag>,
+    /// Basis points, from 0 to 10,000.
     pub slippage_tolerance: Option<Digits>,
-    /// Basis points of the output that gas may take more than it was quoted at, where the deposit comes
-    /// after `details.validUntil` and is priced anew. Not for orders with calls or an exchange at the
+    /// Basis points, from 0 to 10,000, of the output that gas may take more than it was quoted at, where the
+    /// deposit comes after `details.validUntil` and is priced anew. Not for orders with calls or an exchange at the
     /// destination: those are filled as promised or given back.
     pub late_payment_slippage_tolerance: Option<Digits>,
+    /// At most 10,000 basis points together.
+    #[schema(max_items = 16)]
     pub app_fees: Option<Vec<AppFee>>,
-    /// Gas of `txs`, as `txsGasLimit`: they run in the fill on every route, never in the deposit's
+    /// Gas of `txs`, as `txsGasLimit` and within its limits: they run in the fill on every route, never in the deposit's
     /// transaction. Where both are given, the lower one counts.
     pub gas_limit_for_deposit_specified_txs: Option<Number>,
     pub force_solver_execution: Option<Flag>,
@@ -67,17 +76,18 @@ pub struct Body {
     /// Exchanges that the route may go through, by the names of `GET /swap-sources`; every one where the list is
     /// empty. At most 64 names of at most 64 letters, digits, spaces or any of `.-_:/+`, as in the lists below. Shown in
     /// `route` of the listed request.
-    #[schema(max_items = 64)]
+    #[schema(max_items = 64, max_length = 64)]
     pub included_swap_sources: Option<Vec<String>>,
     /// Exchanges that it may not go through. A name that none here has changes nothing.
-    #[schema(max_items = 64)]
+    #[schema(max_items = 64, max_length = 64)]
     pub excluded_swap_sources: Option<Vec<String>>,
     /// As `includedSwapSources`, of the origin alone. Where both are given, both must hold.
-    #[schema(max_items = 64)]
+    #[schema(max_items = 64, max_length = 64)]
     pub included_origin_swap_sources: Option<Vec<String>>,
     /// As `includedSwapSources`, of the destination alone. Where both are given, both must hold.
-    #[schema(max_items = 64)]
+    #[schema(max_items = 64, max_length = 64)]
     pub included_destination_swap_sources: Option<Vec<String>>,
+    /// More gas of the deposit than its transaction takes by itself, at most 1,000,000,000.
     pub origin_gas_overhead: Option<Number>,
     /// Who pays for the deposit's transaction and for new accounts, and signs it before the user. Of Solana origins:
     /// elsewhere whoever sends it pays for it, and only the user is taken.
@@ -94,7 +104,9 @@ pub struct Body {
     pub disable_swap_provider_preference: Option<Flag>,
     pub disable_origin_swaps: Option<Flag>,
     pub fixed_rate: Option<String>,
+    /// Seconds after which a deposit that is not filled is given back, from 1 to 604,800.
     pub ttl: Option<Number>,
+    /// `v2` or `preferV2`.
     pub protocol_version: Option<String>,
 }
 
@@ -137,7 +149,7 @@ pub struct AdditionalData {
 #[schema(as = QuoteAppFee)]
 pub struct AppFee {
     pub recipient: String,
-    /// Basis points as a decimal text.
+    /// Basis points as a decimal text, at most six digits behind the point.
     pub fee: Text,
 }
 

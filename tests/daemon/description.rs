@@ -289,6 +289,7 @@ fn quotes_are_spelled_out(document: &Value) {
     ] {
         assert_eq!(validator.is_valid(&chain), fits, "{chain}");
     }
+    limits_are_spelled_out(fields);
     let answer = &quote["responses"]["200"]["content"]["application/json"]["schema"];
     several_are_spelled_out(document, answer);
     let step = &answer["properties"]["steps"]["items"]["properties"];
@@ -306,6 +307,20 @@ fn quotes_are_spelled_out(document: &Value) {
     ] {
         assert!(codes.contains(&json!(code)), "{code}");
     }
+}
+
+/// How long the lists and texts of a quote may be.
+fn limits_are_spelled_out(fields: &Value) {
+    for (list, most) in [
+        ("txs", 50),
+        ("authorizationList", 10),
+        ("appFees", 16),
+        ("includedSwapSources", 64),
+    ] {
+        assert_eq!(fields[list]["maxItems"], most, "{list}");
+    }
+    assert_eq!(fields["excludedSwapSources"]["items"]["maxLength"], 64);
+    assert_eq!(fields["referrer"]["maxLength"], 256);
 }
 
 /// What several inputs are asked by, and that the orders' parts are those of a quote, each with its own status.

@@ -445,6 +445,35 @@ async fn a_list_that_is_longer_than_described_is_refused() {
             assert_eq!(answer.code(), code, "{name}");
         }
     }
+    let messages = fixture("recorded/messages.json");
+    for (path, list) in [
+        ("/attestations/withdraw-requests/v1", "hashIndexes"),
+        ("/attestations/deposit-address-triggers/v1", "currencies"),
+        ("/attestations/deposit-address-triggers/v1", "prices"),
+    ] {
+        let mut cases = messages.as_array().unwrap().iter();
+        let case = cases.find(|case| case["path"] == path).unwrap();
+        for (items, refused) in [(limits::ITEMS, false), (limits::ITEMS + 1, true)] {
+            let mut body = case["body"].clone();
+            body[list] = match list {
+                "hashIndexes" => (0..items).collect(),
+                _ => vec![body[list][0].clone(); items].into(),
+            };
+            let answer = daemon.attest(path, &body).await;
+            let code = answer.code();
+            assert_eq!(code == "TOO_MANY_ITEMS", refused, "{list}: {code}");
+        }
+    }
+    // No route has a list without a limit.
+    let mut lists = 0;
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        let body = &methods["post"]["requestBody"];
+        for most in longest(&body["content"]["application/json"]["schema"]) {
+            assert_eq!(most, json!(limits::ITEMS), "{path}");
+            lists += 1;
+        }
+    }
+    assert!(lists > 20, "{lists} lists");
     daemon.stop().await;
 }
 

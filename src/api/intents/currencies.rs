@@ -15,6 +15,7 @@ use crate::{
 /// How many currencies are listed unless the caller says otherwise, and at most.
 pub(super) const LIMIT: usize = 20;
 pub(super) const MOST: usize = 1_000;
+const _: () = assert!(LIMIT == 20 && MOST == 1_000, "the description says so");
 
 /// Which currencies to list; every part is optional and all of them must hold.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -31,6 +32,7 @@ pub struct Filter {
     /// `chainId:address`.
     tokens: Option<Vec<String>>,
     verified: Option<Flag>,
+    /// How many currencies at most: 20 unless it is sent, never more than 1,000.
     limit: Option<Number>,
     /// With `address`: that currency's whole group, whatever chain it is on.
     include_all_chains: Option<Flag>,

@@ -22,6 +22,7 @@ use crate::{
 };
 
 const EVENTS: &str = "text/event-stream";
+const _: () = assert!(FOLLOWED == 100, "the description says so");
 /// What a key needs for events of all its requests.
 const READ: &str = Scope::RequestsRead.text();
 
@@ -74,8 +75,9 @@ fn open(fanout: Arc<Fanout>, request: &Request) -> Result<Response, ApiError> {
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a parameter that may be repeated is read by hand")]
 struct Asked {
-    /// The ids that quotes' steps carry: `0x` and 64 hex digits; may be repeated. Without one, a key
-    /// is needed.
+    /// The ids that quotes' steps carry: `0x` and 64 hex digits; may be repeated, for at most 100. Without
+    /// one, a key is needed.
+    #[param(max_items = 100)]
     request_id: Option<Vec<String>>,
     /// The `id` of the last event that was seen, for those who cannot send the header
     /// `Last-Event-ID`.

@@ -22,7 +22,9 @@ use crate::{
 #[schema(as = TransactionIndex)]
 pub struct Index {
     chain_id: Number,
+    /// As its chain spells it, 32 to 64 bytes.
     tx_hash: Text,
+    /// `0x` and 64 hex digits.
     request_id: Option<Text>,
 }
 
@@ -31,6 +33,7 @@ pub struct Index {
 #[serde(rename_all = "camelCase")]
 #[schema(as = TransactionSingle)]
 pub struct Single {
+    /// `0x` and 64 hex digits.
     request_id: Text,
     chain_id: Number,
     /// The transaction as a JSON text, with `txHash` or `replacementTxHash`.

@@ -59,7 +59,7 @@ pub struct Refund {
     pub recipient: Text,
     pub currency: Text,
     pub minimum_amount: Text,
-    /// Unix seconds.
+    /// Unix seconds, below 2^32.
     pub deadline: Number,
     pub extra_data: Text,
 }
@@ -74,7 +74,7 @@ pub struct Output {
     pub payments: Vec<OutputPayment>,
     #[schema(max_items = 64)]
     pub calls: Vec<Text>,
-    /// Unix seconds.
+    /// Unix seconds, below 2^32.
     pub deadline: Number,
     pub extra_data: Text,
 }

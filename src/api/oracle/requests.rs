@@ -21,6 +21,7 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct HashIndexes {
     /// At least one, each once.
+    #[schema(min_items = 1, max_items = 64)]
     pub hash_indexes: Vec<Number>,
 }
 

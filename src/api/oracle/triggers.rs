@@ -19,10 +19,12 @@ pub struct Ask {
     pub input: Input,
     /// What the deposit address is derived from.
     pub derivation_fields: DerivationFields,
-    /// The order that the payment is for, 32 bytes.
+    /// The order that the payment is for, 32 bytes, not all zero.
     pub order_id: Text,
     pub nonce: Text,
+    #[schema(max_items = 64)]
     pub currencies: Vec<Currency>,
+    #[schema(max_items = 64)]
     pub prices: Vec<Price>,
     /// `0x` hex.
     pub extra_data: Text,

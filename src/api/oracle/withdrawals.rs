@@ -29,7 +29,7 @@ pub struct Ask {
     pub withdrawal: Text,
     pub withdrawal_address_request: AddressRequest,
     /// What the allocator was told besides, under the name of the chain's family: of chains whose
-    /// withdrawals spend outputs, `allocatorUtxos` and `feeRate`.
+    /// withdrawals spend outputs, `allocatorUtxos` (at most 1,000) and `feeRate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub additional_data: Option<Map<String, Value>>,
@@ -124,7 +124,7 @@ pub struct RequestFields {
     /// `0x` and 64 hex digits.
     pub nonce: Text,
     /// What the allocator was told besides, under the name of the chain's family: of chains whose withdrawals spend
-    /// outputs, `allocatorUtxos`, `feeUtxos`, `feeRate` and `feeChangeAddress`.
+    /// outputs, `allocatorUtxos` and `feeUtxos` (at most 1,000 each), `feeRate` and `feeChangeAddress`.
     #[schema(value_type = Option<Object>)]
     pub additional_data: Option<Map<String, Value>>,
     pub request_peer_signatures: Option<Flag>,

@@ -42,10 +42,12 @@ pub struct MultiBody {
     pub trade_type: String,
     /// Whether some may be quoted without the others, which is not supported: there are quotes for all, or none.
     pub partial: Option<Flag>,
+    /// At most 256 bytes.
+    #[schema(max_length = 256)]
     pub referrer: Option<String>,
-    /// Basis points of each order.
+    /// Basis points of each order, from 0 to 10,000.
     pub slippage_tolerance: Option<Digits>,
-    /// Of each order.
+    /// Of each order; at most 1,000,000,000.
     pub origin_gas_overhead: Option<Number>,
 }
 
@@ -56,7 +58,7 @@ pub struct MultiBody {
 pub struct Origin {
     pub chain_id: Number,
     pub currency: String,
-    /// Smallest units.
+    /// Smallest units, from 1 to 2^256 - 1.
     pub amount: Digits,
     /// Deposits it; the body's `user` without it.
     pub user: Option<String>,

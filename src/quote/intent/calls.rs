@@ -22,6 +22,10 @@ const _: () = assert!(MOST_CALLS <= limits::ITEMS, "what is quoted can be claime
 /// Bytes of data over all calls.
 const MOST_DATA: usize = limits::TRANSACTION;
 const MOST_AUTHORIZATIONS: usize = 10;
+const _: () = assert!(
+    MOST_CALLS == 50 && MOST_DATA == 131_072 && MOST_AUTHORIZATIONS == 10,
+    "the description says so"
+);
 
 fn invalid(what: impl Into<String>) -> Refused {
     Refused::new(Code::InvalidExtraTxs, what)

@@ -12,6 +12,7 @@ const MOST: usize = 64;
 /// Bytes of a name. Names are kept with the request and shown to everybody: JSON writes their bytes as they are, not
 /// in six each.
 const LONGEST: usize = 64;
+const _: () = assert!(MOST == 64 && LONGEST == 64, "the description says so");
 
 /// Which swap sources may be asked, as the caller said it. A list without names says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

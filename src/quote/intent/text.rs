@@ -24,6 +24,10 @@ const MOST_TEXT: usize = 256;
 
 /// Seconds from a quote to the deadline of its fill.
 pub const LIFE: u64 = 604_800;
+const _: () = assert!(
+    MOST_GAS == 1_000_000_000 && MOST_FEES == 16 && MOST_TEXT == 256 && LIFE == 604_800,
+    "the description says so"
+);
 
 /// An integrator's fee.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The longest text that anything can be compared with.
-const TEXT: usize = 512;
+pub(super) const TEXT: usize = 512;
 
 /// What a parameter's text is, and which index finds requests by it: that of ids, of orders or of names
 /// where it is said, and else none: summaries are compared.

@@ -7,7 +7,11 @@ use utoipa::openapi::{
     schema::SchemaType,
 };
 
-use super::{Edition, Field, Wrong, form::Form};
+use super::{
+    Edition, Field, Wrong,
+    form::{Form, TEXT},
+};
+use crate::json::MAX_NUMBER;
 
 /// One parameter, as one version has it.
 #[derive(Clone, Copy)]
@@ -256,22 +260,25 @@ pub fn described(edition: Edition) -> Vec<Described> {
             .parameter_in(ParameterIn::Query)
             .required(Required::False)
             .description(Some(one.description))
-            .schema(Some(schema(one.form)))
+            .schema(Some(schema(&one)))
             .build()
     };
     all(edition).map(one).collect()
 }
 
-fn schema(form: Form) -> ObjectBuilder {
+fn schema(of: &Parameter) -> ObjectBuilder {
     let typed =
         |kind: Type| ObjectBuilder::new().schema_type(SchemaType::Array(vec![kind, Type::Null]));
     let known = |format| Some(SchemaFormat::KnownFormat(format));
     let whole = |format| typed(Type::Integer).format(known(format));
     let text = || typed(Type::String);
     let pattern = |pattern: &str| text().pattern(Some(pattern));
-    match form {
+    match of.form {
         Form::Limit => whole(KnownFormat::Int32).minimum(Some(1)).maximum(Some(50)),
-        Form::Number | Form::Time => whole(KnownFormat::Int64).minimum(Some(0)),
+        Form::Number | Form::Time => {
+            let number = whole(KnownFormat::Int64).minimum(Some(0));
+            number.maximum(Some(MAX_NUMBER))
+        }
         Form::Flag => typed(Type::Boolean),
         Form::Token => text(),
         Form::Id | Form::Order => pattern("^0x[0-9a-fA-F]{64}$"),
@@ -281,6 +288,9 @@ fn schema(form: Form) -> ObjectBuilder {
         Form::SortTime => pattern("^(createdAt|updatedAt)$"),
         Form::Direction => pattern("^(asc|desc)$"),
         Form::Filters => text().min_length(Some(2)).max_length(Some(8192)),
-        _ => text().min_length(Some(1)),
+        Form::List => text().min_length(Some(1)),
+        // A list as well.
+        _ if of.field() == Some(Field::ApiKey) => text().min_length(Some(1)),
+        _ => text().min_length(Some(1)).max_length(Some(TEXT)),
     }
 }
