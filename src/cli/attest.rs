@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -33,6 +33,9 @@ pub struct Attest {
     /// The file with the claim's JSON.
     #[arg(long, requires = "route")]
     body: Option<PathBuf>,
+    /// Judge the claim as of the caller whose key has this label in API_KEYS: `force` and some fast deposits need a key.
+    #[arg(long, value_name = "LABEL")]
+    key: Option<String>,
     /// Print the oracle's answer and everything that was read as JSON.
     #[arg(long)]
     json: bool,
@@ -53,10 +56,14 @@ impl Attest {
                 }
             }
             (.., Some(chain), Some(transaction)) => deposits(chain, transaction),
-            _ => anyhow::bail!("name a chain and a transaction, or a route and a body"),
+            _ => bail!("name a chain and a transaction, or a route and a body"),
         };
         let (config, mistakes) = grounds::config(variables);
         let rules = Rules::of(&config, mistakes)?;
+        let claim = Claim {
+            key: self.caller(&config)?,
+            ..claim
+        };
         let judged = judge(&config, &rules, &claim).await?;
         if self.json {
             let whole = json!({
@@ -68,6 +75,18 @@ impl Attest {
             return Ok(serde_json::to_string_pretty(&whole)?);
         }
         Ok(would_be(&rules, &claim, &judged))
+    }
+
+    /// The label of the caller's key. What is no label may be a key itself, and is not repeated.
+    fn caller(&self, config: &Config) -> anyhow::Result<Option<String>> {
+        let Some(label) = &self.key else {
+            return Ok(None);
+        };
+        let mut known = config.api_keys.iter().flatten();
+        match known.any(|key| key.label == *label) {
+            true => Ok(Some(label.clone())),
+            false => bail!("--key: no key in API_KEYS has this label"),
+        }
     }
 }
 
@@ -106,9 +125,10 @@ pub fn would_be(rules: &Rules, claim: &Claim, judged: &Judged) -> String {
         false => "signed      not yet: this is what would be".to_owned(),
         true => grounds.unsigned(judged.status),
     });
-    lines.push(grounds::request(
+    lines.extend(grounds::request(
         &claim.target,
         &String::from_utf8_lossy(&claim.body),
+        claim.key.as_deref(),
     ));
     lines.extend(match judged.statements.first() {
         Some(one) => grounds.lines_by(&one.rules),

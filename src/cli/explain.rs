@@ -127,7 +127,8 @@ impl Explain {
         lines.push(format!(
             "version     {version}, rules {configuration}{other}"
         ));
-        lines.push(grounds::request(&evidence.target, &evidence.body));
+        let key = evidence.key.as_deref();
+        lines.extend(grounds::request(&evidence.target, &evidence.body, key));
         lines.extend(grounds.lines_by(&evidence.rules));
         lines.extend(why);
         Ok(grounds::text(lines))

@@ -52,12 +52,14 @@ fn visible(line: &str) -> String {
     all
 }
 
-/// A request in a line.
-pub fn request(target: &str, body: &str) -> String {
-    match body {
+/// A request in a line, and in another one the label of its caller's key, where there was one.
+pub fn request(target: &str, body: &str, key: Option<&str>) -> Vec<String> {
+    let request = match body {
         "" => format!("request     POST {target}, too large to keep"),
         body => format!("request     POST {target} {body}"),
-    }
+    };
+    let caller = key.map(|label| format!("caller      {label}"));
+    [request].into_iter().chain(caller).collect()
 }
 
 /// What a statement rests on.

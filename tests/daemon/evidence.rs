@@ -659,6 +659,9 @@ async fn a_forced_claim_is_verified_without_the_callers_and_the_reader_is_told()
     let daemon = setup.start_in(directory).await;
     let words = ["explain", "--json", &key];
     let document = intentd(&setup, &daemon, &words, "").await.unwrap();
+    let told = intentd(&setup, &daemon, &["explain", &key], "").await;
+    let told = told.unwrap();
+    assert!(told.contains("\ncaller      int1\n"), "{told}");
     daemon.stop().await;
     let told = elsewhere(&setup, &[], &["verify", "-"], &document).await;
     let told = told.unwrap();
@@ -730,6 +733,45 @@ async fn what_would_be_signed_is_told_and_nothing_is_recorded() {
         unknown
             .unwrap_err()
             .contains("nothing was signed under deposit/base/0x1")
+    );
+    daemon.stop().await;
+}
+
+/// What only a caller with a key may claim is judged as of one by the key's label.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_is_judged_as_of_the_caller_who_is_named() {
+    let (world, directory) = (world::world().await, TempDir::new().unwrap());
+    let setup = setup(&world);
+    let daemon = setup.start().await;
+    let (path, body) = forced();
+    let file = directory.path().join("claim.json");
+    std::fs::write(&file, body.to_string()).unwrap();
+    let file = file.display().to_string();
+    let attest = async |key: Option<&str>| {
+        let named = key.into_iter().flat_map(|key| ["--key", key]);
+        let words = ["attest", "--route", &*path, "--body", &*file];
+        let words: Vec<&str> = words.into_iter().chain(named).collect();
+        intentd(&setup, &daemon, &words, "").await
+    };
+    let told = attest(None).await.unwrap();
+    let refused = "signed      nothing would be: 400 FORCE_NOT_ALLOWED";
+    assert!(
+        told.starts_with(refused) && !told.contains("\ncaller "),
+        "{told}"
+    );
+    let told = attest(Some("int1")).await.unwrap();
+    for line in [
+        "statement   outcome/",
+        "signed      not yet",
+        "\ncaller      int1\n",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    // A key in place of its label is not repeated.
+    let why = attest(Some("apikey1")).await.unwrap_err();
+    assert!(
+        why.contains("no key in API_KEYS has this label") && !why.contains("apikey1"),
+        "{why}"
     );
     daemon.stop().await;
 }
