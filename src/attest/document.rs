@@ -15,6 +15,8 @@ use crate::hub;
 
 /// What the documents of this version are called.
 pub const FORMAT: &str = "intentd-attestation/1";
+/// The JSON Schema of [`Document`], as it is printed.
+pub const SCHEMA: &str = include_str!("document.schema.json");
 
 /// A signed statement, and why it was signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -379,4 +381,219 @@ fn is_over(fields: &Map<String, Value>, signer: EvmAddress, digest: B256) -> boo
         return false;
     };
     by.parse() == Ok(signer) && checked("", signature, signer, &[digest]).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use vm::{
+        Address, Bytes, ChainId, Deposit, Execution, Finality, FinalityTag, Head, Payment,
+        PaymentKind, Receipt, Refusal, RouterCall, Transaction, U256, WithdrawalStatus,
+        evidence::{Answer, Vote},
+        testing,
+    };
+
+    use super::*;
+
+    fn address() -> Address {
+        Address::from_parts("0xAa", vec![0xaa])
+    }
+
+    /// Everything that a transaction can be and have.
+    fn transactions() -> [Transaction; 4] {
+        let block = testing::block(9, 0);
+        let payment = |kind| Payment {
+            index: 1,
+            kind,
+            recipient: address(),
+            currency: address(),
+            amount: U256::from(31),
+        };
+        let kinds = [
+            PaymentKind::Transfer,
+            PaymentKind::TransferBy(address()),
+            PaymentKind::Router(address()),
+            PaymentKind::Direct { order: block.hash },
+        ];
+        let whole = Receipt {
+            sender: Some(address()),
+            deposits: Ok(vec![Deposit {
+                index: 0,
+                depository: address(),
+                depositor: address(),
+                currency: address(),
+                amount: U256::ZERO,
+                id: format!("0x{}", "Ab".repeat(32)).into(),
+                named_by_other: true,
+            }]),
+            payments: kinds.map(payment).into(),
+            calls: vec![RouterCall {
+                router: address(),
+                to: address(),
+                data: Bytes::new(),
+                value: U256::MAX,
+            }],
+            executions: vec![Execution {
+                depository: address(),
+                id: block.hash,
+            }],
+            references: vec!["0x01".into()],
+            outer_call: Some(block.hash),
+            block: block.clone(),
+        };
+        let unread = Receipt {
+            deposits: Err(Refusal("ambiguous".into())),
+            ..testing::receipt(block.clone())
+        };
+        [
+            Transaction::Missing,
+            Transaction::Failed(testing::failure(block)),
+            Transaction::Succeeded(whole),
+            Transaction::Succeeded(unread),
+        ]
+    }
+
+    /// Every kind of question with all that can be answered.
+    fn answered() -> Vec<(Question, Answer)> {
+        let (block, tx) = (testing::block(9, 0), testing::tx(7));
+        let (owner, bytes) = (address(), Bytes::from(vec![1]));
+        let head = |tagged| Head {
+            block: block.clone(),
+            tagged,
+        };
+        let asked = Question::transaction(&tx, &head(None));
+        let settled = || Question::settled(&head(None));
+        let withdrawal = |tx| Question::withdrawal(&bytes, tx, &block);
+        let key = || Question::owner_key(&owner);
+        let ended = Answer::Withdrawal(WithdrawalStatus::Executed);
+        let mut all = vec![
+            (Question::Head { fresh: true }, Answer::Head(head(None))),
+            (Question::Head { fresh: false }, Answer::Head(head(Some(3)))),
+            (Question::Contains(block.clone()), Answer::Contains(true)),
+            (asked.clone(), Answer::Large(block.hash)),
+            (settled(), Answer::Settled(None)),
+            (settled(), Answer::Settled(Some(block.clone()))),
+            (withdrawal(None), ended.clone()),
+            (withdrawal(Some(&tx)), ended),
+            (Question::sequence(&owner, &block), Answer::Sequence(5)),
+            (
+                Question::view(&owner, &bytes, &block),
+                Answer::View(bytes.clone()),
+            ),
+            (key(), Answer::OwnerKey(None)),
+            (key(), Answer::OwnerKey(Some(bytes.clone()))),
+        ];
+        let found = transactions().map(|found| Answer::Transaction(Box::new(found)));
+        all.extend(found.map(|found| (asked.clone(), found)));
+        all
+    }
+
+    fn document() -> Document {
+        let (hash, chain) = (B256::repeat_byte(1), ChainId::new("base"));
+        let said = [
+            Said::Answer(hash),
+            Said::Failed("why".into()),
+            Said::Late,
+            Said::SetAside,
+        ];
+        let votes = said.map(|said| Vote {
+            provider: "a".into(),
+            said,
+        });
+        let reads = answered().into_iter().map(|(question, answer)| Read {
+            chain: chain.clone(),
+            question,
+            answer,
+            required: 1,
+            votes: votes.to_vec(),
+        });
+        Document {
+            format: FORMAT.into(),
+            statement: "deposit/base/0x1".into(),
+            digest: hash,
+            signed_at: 9,
+            signer: EvmAddress::repeat_byte(0xab),
+            signature: Some(format!("0x{}", "1b".repeat(65))),
+            void: Some("gone".into()),
+            version: "1.2.3".into(),
+            configuration: hash,
+            request: Asked {
+                target: "/attestations/transfer/v1".into(),
+                key: Some("label".into()),
+                body: "{}".into(),
+            },
+            reads: reads.collect(),
+            rules: vec![Rule {
+                chain: chain.clone(),
+                finality: Finality {
+                    blocks: 1,
+                    seconds: 2,
+                    tag: Some(FinalityTag::Safe),
+                },
+                fast: false,
+            }],
+            answer: Some(json!({"execution": {}})),
+        }
+    }
+
+    /// The paths of all objects in `value`, which is at `path`.
+    fn objects(path: &str, value: &Value) -> Vec<String> {
+        let inside: Vec<_> = match value {
+            Value::Object(fields) => {
+                let fields = fields.iter();
+                fields.map(|(name, value)| (name.clone(), value)).collect()
+            }
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                items.map(|(at, item)| (at.to_string(), item)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let inside = inside.into_iter();
+        let inside = inside.flat_map(|(name, value)| objects(&format!("{path}/{name}"), value));
+        let own = value.is_object().then(|| path.to_owned());
+        own.into_iter().chain(inside).collect()
+    }
+
+    #[test]
+    fn the_schema_describes_every_document_and_nothing_else() {
+        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+        assert!(jsonschema::meta::is_valid(&schema));
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let whole = serde_json::to_value(document()).unwrap();
+        let complaints = validator.iter_errors(&whole);
+        let complaints: Vec<_> = complaints.map(|error| error.to_string()).collect();
+        assert_eq!(complaints, [""; 0]);
+        let least = Document {
+            signature: None,
+            void: None,
+            rules: Vec::new(),
+            answer: None,
+            ..document()
+        };
+        assert!(validator.is_valid(&serde_json::to_value(least).unwrap()));
+        // No object has more, but for the oracle's answer.
+        let all = objects("", &whole);
+        let own = all.iter().filter(|path| !path.starts_with("/answer"));
+        for path in own {
+            let mut more = whole.clone();
+            more.pointer_mut(path).unwrap()["more"] = json!(true);
+            assert!(!validator.is_valid(&more), "{path}");
+        }
+        assert!(all.len() > 100, "{all:?}");
+        // No question has an answer of another kind.
+        let kind = |value: &Value| value.as_object().unwrap().keys().next().cloned();
+        let reads = whole["reads"].as_array().unwrap();
+        for (at, read) in reads.iter().enumerate() {
+            for answer in reads.iter().map(|read| &read["answer"]) {
+                let (asked, found) = (kind(&read["question"]), kind(answer));
+                let large =
+                    asked.as_deref() == Some("transaction") && found.as_deref() == Some("large");
+                let mut mixed = whole.clone();
+                mixed["reads"][at]["answer"] = answer.clone();
+                let fits = asked == found || large;
+                assert_eq!(validator.is_valid(&mixed), fits, "{asked:?} {found:?}");
+            }
+        }
+    }
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     admin::{Answer, Question, Reason},
     attest::{
-        document::{Asked, Document, FORMAT, signed_by},
+        document::{Asked, Document, FORMAT, SCHEMA, signed_by},
         evidence::{Claim, Evidence},
         statement::{DEPOSIT, canonical},
     },
@@ -27,12 +27,16 @@ const OTHERS: &str = "others      whether it fills, refunds or executes anything
 #[derive(Debug, Args)]
 pub struct Explain {
     /// A statement's key (`deposit/<chain>/<tx>/…`), or a chain, with a transaction.
-    statement: String,
+    #[arg(required_unless_present = "schema")]
+    statement: Option<String>,
     /// The transaction that statements are about.
     transaction: Option<String>,
     /// Print one JSON document for each statement, which `intentd verify` reads.
     #[arg(long)]
     json: bool,
+    /// Print the JSON Schema of these documents, and ask nobody.
+    #[arg(long, exclusive = true)]
+    schema: bool,
 }
 
 impl Explain {
@@ -40,9 +44,13 @@ impl Explain {
         self,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> anyhow::Result<String> {
+        if self.schema {
+            return Ok(SCHEMA.trim_end().to_owned());
+        }
+        let named = self.statement.as_deref().context("name a statement")?;
         let (config, mistakes) = grounds::config(variables);
         let rules = Rules::of(&config, mistakes)?;
-        let keys = self.keys(&config, &rules).await?;
+        let keys = self.keys(named, &config, &rules).await?;
         let mut told = Vec::new();
         for key in &keys {
             for reason in reasons(&config, key).await? {
@@ -52,14 +60,13 @@ impl Explain {
         if !told.is_empty() {
             return Ok(told.join(if self.json { "\n" } else { "\n\n" }));
         }
-        let key = &self.statement;
         let (stands, (chain, transaction)) = match &self.transaction {
-            Some(transaction) => ("about this transaction", (&**key, &**transaction)),
+            Some(transaction) => ("about this transaction", (named, &**transaction)),
             None => {
-                let named = deposits(&rules, key);
                 let unknown =
-                    || format!("nothing was signed under {key}: intentd attest judges claims");
-                ("under this key", named.with_context(unknown)?)
+                    || format!("nothing was signed under {named}: intentd attest judges claims");
+                let deposits = deposits(&rules, named);
+                ("under this key", deposits.with_context(unknown)?)
             }
         };
         let claim = attest::deposits(chain, transaction);
@@ -70,11 +77,17 @@ impl Explain {
         ))
     }
 
-    async fn keys(&self, config: &Config, rules: &Rules) -> anyhow::Result<Vec<String>> {
+    /// The statements that are asked about: the one that is `named`, or those about a transaction of the chain that is.
+    async fn keys(
+        &self,
+        named: &str,
+        config: &Config,
+        rules: &Rules,
+    ) -> anyhow::Result<Vec<String>> {
         let Some(transaction) = &self.transaction else {
-            return Ok(vec![self.statement.clone()]);
+            return Ok(vec![named.to_owned()]);
         };
-        let chain = &self.statement;
+        let chain = named;
         let loaded = rules.chains.get(chain);
         let family = loaded.and_then(|loaded| loaded.family());
         let family = family.with_context(|| format!("chain {chain} is not configured"))?;
@@ -82,7 +95,7 @@ impl Explain {
             .tx(transaction, None)
             .map_err(|why| anyhow::anyhow!("{why}"))?;
         let question = Question::About {
-            chain: chain.clone(),
+            chain: chain.to_owned(),
             transaction: canonical(&transaction),
         };
         match asked(&config.data_dir, &question).await? {

@@ -166,7 +166,7 @@ fn validator(document: &Value, asked: &Asked, status: u16) -> Validator {
     validator_of(document, schema)
 }
 
-fn validator_of(document: &Value, schema: &Value) -> Validator {
+pub fn validator_of(document: &Value, schema: &Value) -> Validator {
     let whole = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "allOf": [schema],
@@ -175,7 +175,7 @@ fn validator_of(document: &Value, schema: &Value) -> Validator {
     jsonschema::validator_for(&whole).unwrap()
 }
 
-fn complaints(validator: &Validator, value: &Value) -> Vec<String> {
+pub fn complaints(validator: &Validator, value: &Value) -> Vec<String> {
     let errors = validator.iter_errors(value);
     errors
         .map(|error| format!("{}: {error}", error.instance_path()))

@@ -19,10 +19,12 @@ use intentd::store::{
     pair::{Directories, Pair},
     rows,
 };
+use jsonschema::Validator;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 
+use crate::description::{complaints, validator_of};
 use crate::support::{
     chain::DEPOSITS,
     daemon::{Daemon, Setup, daemon},
@@ -160,8 +162,49 @@ const KINDS: [&str; 18] = [
     "messages withdraw-and-fill",
 ];
 
+/// What a document looks like, as the command line prints it.
+struct Described {
+    document: Validator,
+    oracle: Value,
+    /// The oracle's answers, by their path.
+    answers: BTreeMap<String, Validator>,
+}
+
+impl Described {
+    async fn printed() -> Self {
+        let printed = async |words: &[&str]| -> Value {
+            let text = said(BTreeMap::new(), words, "").await.unwrap();
+            serde_json::from_str(&text).unwrap()
+        };
+        let schema = printed(&["explain", "--schema"]).await;
+        Self {
+            document: jsonschema::validator_for(&schema).unwrap(),
+            oracle: printed(&["openapi", "oracle"]).await,
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// Checks a document, and the oracle's answer in it.
+    fn check(&mut self, document: &Value) {
+        let statement = &document["statement"];
+        let wrong = complaints(&self.document, document);
+        assert!(wrong.is_empty(), "{statement}: {wrong:?}\n{document}");
+        let path = document["request"]["target"].as_str().unwrap();
+        let oracle = &self.oracle;
+        let answer = self.answers.entry(path.to_owned()).or_insert_with(|| {
+            let found = &oracle["paths"][path]["post"]["responses"]["200"];
+            let schema = &found["content"]["application/json"]["schema"];
+            assert!(schema.is_object(), "{path}");
+            validator_of(oracle, schema)
+        });
+        let wrong = complaints(answer, &document["answer"]);
+        assert!(wrong.is_empty(), "{statement}: {wrong:?}\n{document}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
+    let mut described = Described::printed().await;
     let world = world::world().await;
     let url = |path: &str| format!("http://{}/{path}", world.address);
     let setup = setup(&world)
@@ -187,6 +230,7 @@ async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
             let document = intentd(&setup, &daemon, &words, "").await.unwrap();
             let read: Value = serde_json::from_str(&document).unwrap();
             assert!(!read["answer"].is_null(), "{key}: {document}");
+            described.check(&read);
             let words = ["verify", "--signer", SIGNER, "-"];
             let proved = elsewhere(&setup, &[], &words, &document).await;
             let proved = proved.unwrap_or_else(|why| panic!("{key}: {why}\n{document}"));
