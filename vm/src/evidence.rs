@@ -12,7 +12,7 @@ mod replay;
 use std::{
     fmt,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use serde::{Deserialize, Serialize};
@@ -34,8 +34,8 @@ pub struct Read {
     pub answer: Answer,
     /// How many equal answers were required.
     pub required: u32,
-    /// What each provider said, as far as it was known when there were enough equal answers. Empty where an earlier
-    /// claim read the answer and it never changes.
+    /// What each provider said, as far as it was known when the reads were taken. Empty where an earlier claim read the
+    /// answer and it never changes.
     pub votes: Vec<Vote>,
 }
 
@@ -102,7 +102,7 @@ pub enum Said {
     Answer(B256),
     /// Its failure.
     Failed(Arc<str>),
-    /// It had not answered when enough others had.
+    /// It had not answered when the reads were taken: enough others had.
     Late,
     /// Its votes do not count for a while, and it was not asked.
     SetAside,
@@ -285,11 +285,37 @@ pub async fn during<T>(reads: &Recorder, work: impl Future<Output = T>) -> T {
     READS.scope(reads.0.clone(), work).await
 }
 
-/// Records a read, where reads are recorded.
-pub fn note(read: impl FnOnce() -> Read) {
-    if let Ok(reads) = READS.try_with(Arc::clone) {
-        let read = read();
+/// Records a read, where reads are recorded. What is said later of the same question can be added.
+pub fn note(read: impl FnOnce() -> Read) -> Option<Noted> {
+    let reads = READS.try_with(Arc::clone).ok()?;
+    let read = read();
+    let mut all = reads.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = all.len();
+    all.push(read);
+    drop(all);
+    let reads = Arc::downgrade(&reads);
+    Some(Noted { reads, at })
+}
+
+/// A recorded read. It keeps no reads: those of a claim that has ended are gone.
+#[derive(Clone, Debug)]
+pub struct Noted {
+    reads: Weak<Mutex<Vec<Read>>>,
+    at: usize,
+}
+
+impl Noted {
+    /// Adds what `provider` said after enough others had answered. Who has taken the reads before does not have it.
+    pub fn add(&self, provider: &str, said: impl FnOnce() -> Said) {
+        let Some(reads) = self.reads.upgrade() else {
+            return;
+        };
+        let said = said();
         let mut reads = reads.lock().unwrap_or_else(PoisonError::into_inner);
-        reads.push(read);
+        let votes = reads.get_mut(self.at).map(|read| &mut read.votes);
+        let mut votes = votes.into_iter().flatten();
+        if let Some(vote) = votes.find(|vote| *vote.provider == *provider) {
+            vote.said = said;
+        }
     }
 }

@@ -9,6 +9,7 @@ mod audit;
 mod conduct;
 mod dissent;
 mod heads;
+mod recorded;
 mod seat;
 mod votes;
 
@@ -26,7 +27,7 @@ use self::{
 use crate::{
     ChainReader, Kept, KeyReader, Provider, ReadError, StateReader, aside,
     evidence::{self, Question, Replay, Said, Vote},
-    types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
+    types::{Address, B256, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
 /// The providers of one chain, and how many of them must give the same answer.
@@ -102,7 +103,8 @@ impl Quorum {
     /// Asks every provider and returns the first answer that `required` of them give. An answer that is no proof
     /// counts only when all providers give it, those set aside included.
     ///
-    /// Records the answer with the votes, where reads are recorded ([`evidence`]); `question` is what was asked.
+    /// Records the answer with the votes, where reads are recorded ([`evidence`]), and adds late answers; `question` is
+    /// what was asked.
     async fn vote<T, F>(
         &self,
         what: &'static str,
@@ -121,9 +123,10 @@ impl Quorum {
         while let Some(said) = open.next().await {
             votes.add(said);
             if let Some((answer, seats)) = votes.agreed(self.required, self.seats.len()) {
-                evidence::note(|| {
+                let mut digest = B256::ZERO;
+                let noted = evidence::note(|| {
                     let shown = aside(answer.is_large(), || answer.shown());
-                    let digest = shown.digest();
+                    digest = shown.digest();
                     self.evidence(question(), shown, |seat| votes.said((digest, &seats), seat))
                 });
                 let copied = copy(&answer);
@@ -132,6 +135,7 @@ impl Quorum {
                     answer,
                     seats,
                     ask: Arc::new(ask),
+                    noted: noted.map(|noted| (noted, digest)),
                 };
                 agreed.settle(votes.each(), open);
                 return Ok(copied);

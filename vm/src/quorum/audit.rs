@@ -14,13 +14,19 @@ use super::{
     heads::{CLOSE, CONFIRMATION, Heard},
     seat::{Seat, Weight},
 };
-use crate::types::{Block, Head};
+use crate::{
+    ReadError,
+    evidence::{self, Noted},
+    types::{Block, Head},
+};
 
 /// An agreed head, and the providers that were asked for it.
 pub struct Audit {
     pub agreed: Block,
     pub seats: Vec<Arc<Seat>>,
     pub required: usize,
+    /// Where the head is recorded.
+    pub noted: Option<Noted>,
 }
 
 /// How a head relates to the agreed one.
@@ -65,6 +71,7 @@ impl Audit {
     async fn hear(&self, mut heard: Vec<Arc<Seat>>, mut open: Open<Head>) {
         let deadline = Instant::now() + CONFIRMATION;
         while let Ok(Some((seat, head))) = timeout_at(deadline, open.next()).await {
+            self.note(&seat, &head);
             seat.conduct(Conduct::punctual);
             if let Ok(head) = head {
                 self.look(&seat, &head.block).await;
@@ -76,10 +83,22 @@ impl Audit {
             self.late(seat);
         }
         while let Some((seat, head)) = open.next().await {
+            self.note(&seat, &head);
             if let Ok(head) = head {
                 self.look(&seat, &head.block).await;
             }
         }
+    }
+
+    /// Adds a late head to the evidence of a claim that is still under way.
+    fn note(&self, seat: &Seat, head: &Result<Head, ReadError>) {
+        let Some(noted) = &self.noted else {
+            return;
+        };
+        noted.add(&seat.provider.name, || match head {
+            Ok(head) => evidence::Said::Answer(evidence::digest(head)),
+            Err(error) => evidence::Said::Failed(error.to_string().into()),
+        });
     }
 
     /// A provider that is late again and again loses its vote for a while, if the others are enough.

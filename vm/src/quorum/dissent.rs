@@ -9,12 +9,15 @@ use futures::{
 };
 use tokio::time::timeout;
 
-use super::seat::{Seat, Weight};
+use super::{
+    recorded::Recorded,
+    seat::{Seat, Weight},
+};
 use crate::{
     ChainReader, Kept, LARGE_EVENTS, Large, Provider, ReadError, aside,
-    evidence::{self, digest},
+    evidence::{self, Noted},
     protocol::limits,
-    types::{Block, Bytes, Transaction, WithdrawalStatus},
+    types::{B256, Block, Bytes, Transaction, WithdrawalStatus},
 };
 
 /// How long the quorum takes late answers of providers that it did not need.
@@ -39,14 +42,6 @@ pub enum Dissent {
     /// The providers are on different forks.
     Fork,
     Lie,
-}
-
-/// An answer that evidence can have.
-pub trait Recorded: Sized {
-    /// The answer as evidence: a large one as its digest.
-    fn shown(&self) -> evidence::Answer;
-    /// The answer that evidence has; `None` for one of another kind.
-    fn of_evidence(answer: evidence::Answer) -> Option<Self>;
 }
 
 /// An answer on which providers vote.
@@ -86,102 +81,6 @@ impl Large for Bytes {}
 impl Large for Option<Block> {}
 impl Large for Option<Bytes> {}
 impl Large for Sight {}
-
-impl Recorded for Transaction {
-    fn shown(&self) -> evidence::Answer {
-        match self.is_large() {
-            true => evidence::Answer::Large(digest(self)),
-            false => evidence::Answer::Transaction(Box::new(self.clone())),
-        }
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Transaction(found) => Some(*found),
-            _ => None,
-        }
-    }
-}
-
-impl Recorded for WithdrawalStatus {
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::Withdrawal(*self)
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Withdrawal(status) => Some(status),
-            _ => None,
-        }
-    }
-}
-
-impl Recorded for u64 {
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::Sequence(*self)
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Sequence(number) => Some(number),
-            _ => None,
-        }
-    }
-}
-
-impl Recorded for Bytes {
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::View(self.clone())
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::View(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-}
-
-impl Recorded for Option<Block> {
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::Settled(self.clone())
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Settled(block) => Some(block),
-            _ => None,
-        }
-    }
-}
-
-impl Recorded for Option<Bytes> {
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::OwnerKey(self.clone())
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::OwnerKey(key) => Some(key),
-            _ => None,
-        }
-    }
-}
-
-impl Recorded for Sight {
-    fn shown(&self) -> evidence::Answer {
-        evidence::Answer::Contains(*self == Self::Holds)
-    }
-
-    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
-        match answer {
-            evidence::Answer::Contains(holds) => {
-                Some(if holds { Self::Holds } else { Self::Other })
-            }
-            _ => None,
-        }
-    }
-}
 
 impl Answer for Transaction {
     fn same(&self, other: &Self) -> bool {
@@ -308,20 +207,25 @@ pub struct Agreed<T: Answer> {
     pub answer: Kept<T>,
     pub seats: Vec<Arc<Seat>>,
     pub ask: Ask<T>,
+    /// Where it is recorded, with its digest.
+    pub noted: Option<(Noted, B256)>,
 }
 
 impl<T: Answer> Agreed<T> {
     /// Judges the other answers, and in the background the pending ones, so that it finds a lie that comes late.
     pub fn settle(self, said: Vec<Said<T>>, mut open: Open<T>) {
-        let races = said.into_iter().filter_map(|said| self.judge(said));
+        let said = said.into_iter();
+        let races = said.filter_map(|(seat, said)| self.judge(seat, said.map(Kept::new)));
         let races: Vec<_> = races.collect();
         if races.is_empty() && open.is_empty() {
             return;
         }
         let hear = async move {
             let late = async {
-                while let Some(said) = open.next().await {
-                    if let Some(seat) = self.judge(said) {
+                while let Some((seat, said)) = open.next().await {
+                    let said = said.map(Kept::new);
+                    self.note(&seat, &said);
+                    if let Some(seat) = self.judge(seat, said) {
                         self.ask_again(&seat).await;
                     }
                 }
@@ -332,9 +236,21 @@ impl<T: Answer> Agreed<T> {
         tokio::spawn(timeout(LATE, hear));
     }
 
+    /// Adds a late answer to the evidence of a claim that is still under way.
+    fn note(&self, seat: &Seat, said: &Result<Kept<T>, ReadError>) {
+        let Some((noted, agreed)) = &self.noted else {
+            return;
+        };
+        noted.add(&seat.provider.name, || match said {
+            Ok(said) if is_same(said, &self.answer) => evidence::Said::Answer(*agreed),
+            Ok(said) => evidence::Said::Answer(aside(said.is_large(), || said.shown().digest())),
+            Err(error) => evidence::Said::Failed(error.to_string().into()),
+        });
+    }
+
     /// The provider to ask again before it is judged.
-    fn judge(&self, (seat, said): Said<T>) -> Option<Arc<Seat>> {
-        let dissent = match said.map(Kept::new) {
+    fn judge(&self, seat: Arc<Seat>, said: Result<Kept<T>, ReadError>) -> Option<Arc<Seat>> {
+        let dissent = match said {
             Ok(said) if is_same(&said, &self.answer) => return None,
             Ok(said) => said.against(&self.answer),
             Err(ReadError::Doubtful(_)) => Dissent::Fork,

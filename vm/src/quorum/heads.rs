@@ -81,11 +81,12 @@ impl Quorum {
             self.hear(&mut open, &mut heard, deadline).await;
             match self.step(&mut open, &heard.heads).await {
                 Step::Agreed(head) => {
-                    evidence::note(|| self.agreed(fresh, &head, &heard));
+                    let noted = evidence::note(|| self.agreed(fresh, &head, &heard));
                     let audit = Audit {
                         agreed: head.block.clone(),
                         seats,
                         required: self.required,
+                        noted,
                     };
                     audit.start(heard, open);
                     return Ok(head);

@@ -119,7 +119,7 @@ impl crate::Large for Huge {
     }
 }
 
-impl dissent::Recorded for Huge {
+impl super::recorded::Recorded for Huge {
     fn shown(&self) -> evidence::Answer {
         evidence::Answer::Sequence(self.kind.into())
     }

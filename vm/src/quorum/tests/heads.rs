@@ -121,6 +121,19 @@ fn lie(head: Block, knows: Knows, delay: u64) -> Says {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_head_is_added_to_the_evidence_and_waited_for_by_nobody() {
+    let (odd, _, quorum) = odd(2, 2);
+    odd.say(|own| own.delay = Duration::from_millis(500));
+    let (reads, started) = (evidence::Recorder::default(), Instant::now());
+    let head = evidence::during(&reads, quorum.head()).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    let said = || reads.all()[0].votes[0].said.clone();
+    assert_eq!(said(), Said::Late);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(said(), Said::Answer(evidence::digest(&head)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn head_liars_are_found_and_delay_nobody() {
     use Knows::{All, Never, None, Own};
     let future = || testing::block(1100, 0);

@@ -74,6 +74,36 @@ async fn each_providers_word_is_recorded() {
     assert_eq!(votes(&reads[0])[0], ("node", &Said::SetAside));
 }
 
+/// What a provider says when enough others have answered is added as long as nobody has taken the reads.
+#[tokio::test]
+async fn a_late_word_is_added_while_the_claim_is_under_way() {
+    type Change = fn(&Script);
+    let said = |found: &Transaction| Said::Answer(evidence::digest(found));
+    let cases: [(Change, Said); 3] = [
+        (|_| {}, said(&honest())),
+        (|script| script.put(&tx(), forged()), said(&forged())),
+        (
+            |script| script.fail(Some(ReadError::Unavailable("no".into()))),
+            Said::Failed("provider unavailable: no".into()),
+        ),
+    ];
+    for (change, wanted) in cases {
+        let (scripts, quorum) = three();
+        let (transaction, head) = (tx(), quorum.head().await.unwrap());
+        settle().await;
+        // The last of the list answers after the agreement.
+        change(&scripts[2]);
+        let reads = Recorder::default();
+        let answer = during(&reads, quorum.transaction(&transaction, &head)).await;
+        assert_eq!(answer, Ok(honest()));
+        let mut taken = reads.all();
+        assert_eq!(taken[0].votes[2].said, Said::Late);
+        settle().await;
+        taken[0].votes[2].said = wanted;
+        assert_eq!(reads.all(), taken);
+    }
+}
+
 #[tokio::test]
 async fn a_read_that_ends_without_agreement_leaves_nothing() {
     let (scripts, quorum) = three();
