@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt};
 
-use alloy::{primitives::aliases::U1024, sol_types::SolStruct};
+use alloy::primitives::aliases::U1024;
 use vm::{
     Address, Amount, B256, Bytes, ChainId, EvmAddress, Family,
     protocol::{
@@ -114,7 +114,7 @@ impl Terms {
         let family = |chain: &str| families(chain).ok_or_else(|| missing(chain));
         let output = &order.output;
         Ok(Self {
-            id: typed.eip712_hash_struct(),
+            id: typed.id(),
             solver: typed.solver,
             vouched: wire::is_vouched(typed.salt),
             inputs: order

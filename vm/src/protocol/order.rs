@@ -3,7 +3,8 @@
 //! Amounts, salts and addresses keep their original texts: answers repeat them byte for byte, and only
 //! [`Order::typed`] interprets them.
 
-use alloy::sol_types::SolStruct;
+mod hash;
+
 use serde::{Deserialize, Serialize};
 
 use super::text;
@@ -151,6 +152,13 @@ pub mod typed {
     }
 }
 
+impl typed::Order {
+    /// The EIP-712 struct hash, without a domain.
+    pub fn id(&self) -> B256 {
+        hash::of(self)
+    }
+}
+
 impl Order {
     /// The EIP-712 struct hash, without a domain. `family_of` returns the family of a chain; the solver's chain is
     /// not looked up.
@@ -158,7 +166,7 @@ impl Order {
         &self,
         family_of: impl Fn(&str) -> Option<&'static Family>,
     ) -> Result<B256, OrderError> {
-        Ok(self.typed(family_of)?.eip712_hash_struct())
+        Ok(self.typed(family_of)?.id())
     }
 
     /// The typed data that the id hashes.
