@@ -1,51 +1,101 @@
-//! The HTTP half of an EVM provider: [`Channel`] as an alloy transport.
+//! JSON-RPC over a provider's [`Channel`]: calls that leave in one POST, and the answers to them.
 
-use std::{fmt, task};
+use std::fmt;
 
-use alloy::{
-    rpc::json_rpc::{RequestPacket, Response, ResponsePacket},
-    transports::{TransportError, TransportErrorKind, TransportFut},
-};
+use alloy::rpc::json_rpc::{Response, ResponsePacket};
 use serde::{
-    Deserialize,
+    Deserialize, Serialize,
     de::{
         DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor,
         value::MapAccessDeserializer,
     },
 };
+use serde_json::Value;
 
+use super::rpc::Call;
 use crate::{
     LARGE_BYTES, aside,
     http::{Channel, PostError},
 };
 
-/// A provider's [`Channel`] for alloy: one POST for each packet, within the channel's limits.
-#[derive(Clone)]
-pub struct Http(pub Channel);
+/// A call as it is sent.
+#[derive(Serialize)]
+struct Request<'a> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'static str,
+    params: &'a Value,
+}
 
-impl Http {
-    async fn send(self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
-        let most = packet.len();
-        let body = serde_json::to_vec(&packet).map_err(TransportError::ser_err)?;
-        let answer = match self.0.post(body).await {
-            Ok(answer) => answer,
-            Err(PostError::Status { status, body }) => {
-                let failed = || TransportErrorKind::http_error(status, String::new());
-                return refusal(&packet, status, &body).ok_or_else(failed);
-            }
-            Err(PostError::Failed(why)) => return Err(TransportErrorKind::custom_str(&why)),
-            Err(error @ PostError::TooLarge) => return Err(TransportErrorKind::custom(error)),
-        };
-        let packet = aside(answer.len() > LARGE_BYTES, || read(&answer, most));
-        packet.map_err(|error| TransportErrorKind::custom(Unreadable(error)))
+impl<'a> Request<'a> {
+    fn of((id, call): (u64, &'a Call)) -> Self {
+        Self {
+            jsonrpc: "2.0",
+            id,
+            method: call.method,
+            params: &call.params,
+        }
+    }
+}
+
+/// Why calls have no answers.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("HTTP status {0}")]
+    Status(u16),
+    #[error("answer too large")]
+    TooLarge,
+    #[error("{0}")]
+    Failed(String),
+    /// The body is no JSON-RPC answer.
+    #[error("unreadable answer: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// Some calls have none.
+    #[error("an answer is missing")]
+    Missing,
+}
+
+/// Without the answer's text, which takes its share of memory.
+impl From<PostError> for Failure {
+    fn from(error: PostError) -> Self {
+        match error {
+            PostError::Status { status, .. } => Self::Status(status),
+            PostError::TooLarge => Self::TooLarge,
+            PostError::Failed(why) => Self::Failed(why),
+        }
+    }
+}
+
+/// Sends `calls` in one POST, within the channel's limits: one by itself, several as a batch. Their ids count from
+/// `first`.
+pub async fn post(
+    channel: &Channel,
+    calls: &[Call],
+    first: u64,
+) -> Result<ResponsePacket, Failure> {
+    let answer = match channel.post(body(calls, first)?).await {
+        Ok(answer) => answer,
+        Err(PostError::Status { status, body }) => {
+            return refusal(calls.len(), status, &body).ok_or(Failure::Status(status));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let packet = aside(answer.len() > LARGE_BYTES, || read(&answer, calls.len()));
+    packet.map_err(Failure::from)
+}
+
+fn body(calls: &[Call], first: u64) -> serde_json::Result<Vec<u8>> {
+    let requests: Vec<_> = (first..).zip(calls).map(Request::of).collect();
+    match &requests[..] {
+        [alone] => serde_json::to_vec(alone),
+        several => serde_json::to_vec(several),
     }
 }
 
 /// Some providers answer one call's refusal with a status of their own; nothing but a refusal is
 /// taken from such an answer.
-fn refusal(asked: &RequestPacket, status: u16, body: &[u8]) -> Option<ResponsePacket> {
-    let alone = matches!(asked, RequestPacket::Single(_));
-    if !alone || !matches!(status, 400 | 404 | 422 | 500) {
+fn refusal(calls: usize, status: u16, body: &[u8]) -> Option<ResponsePacket> {
+    if calls != 1 || !matches!(status, 400 | 404 | 422 | 500) {
         return None;
     }
     let packet = read(body, 1).ok()?;
@@ -94,25 +144,6 @@ impl<'de> Visitor<'de> for Packet {
     fn visit_map<A: MapAccess<'de>>(self, answer: A) -> Result<ResponsePacket, A::Error> {
         let answer = Response::deserialize(MapAccessDeserializer::new(answer))?;
         Ok(ResponsePacket::Single(answer))
-    }
-}
-
-/// The body is no JSON-RPC answer.
-#[derive(Debug, thiserror::Error)]
-#[error("unreadable answer: {0}")]
-pub struct Unreadable(serde_json::Error);
-
-impl tower::Service<RequestPacket> for Http {
-    type Response = ResponsePacket;
-    type Error = TransportError;
-    type Future = TransportFut<'static>;
-
-    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> task::Poll<Result<(), Self::Error>> {
-        task::Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, packet: RequestPacket) -> Self::Future {
-        Box::pin(self.clone().send(packet))
     }
 }
 

@@ -2,18 +2,21 @@
 //!
 //! Knows nothing of what the answers mean, except that the node must be of the configured chain.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-
-use alloy::{
-    rpc::client::RpcClient,
-    transports::{RpcError, TransportError, TransportErrorKind},
+use std::{
+    slice,
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
 };
+
+use alloy::rpc::json_rpc::{ResponsePacket, ResponsePayload};
 use futures::future::join_all;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 
-use super::{http::Http, raw::Quantity};
-use crate::http::{Channel, PostError};
+use super::{
+    http::{Failure, post},
+    raw::Quantity,
+};
+use crate::http::Channel;
 use crate::{Endpoint, LARGE_BYTES, ReadError, aside, types::ChainId, types::U256};
 
 /// Bytes of an error's `data`.
@@ -40,8 +43,9 @@ pub type Answer = Result<Box<RawValue>, Refused>;
 /// One node.
 pub struct Rpc {
     channel: Channel,
-    client: RpcClient,
     chain_id: U256,
+    /// The id of the next call.
+    next_id: AtomicU64,
     /// The node said which chain it is, and nothing failed since.
     identified: AtomicBool,
     /// The largest batch that worked and the smallest that did not.
@@ -51,11 +55,10 @@ pub struct Rpc {
 
 impl Rpc {
     pub fn new(chain: &ChainId, chain_id: U256, endpoint: &Endpoint) -> Self {
-        let channel = Channel::new(chain, endpoint);
         Self {
-            client: RpcClient::new(Http(channel.clone()), true),
-            channel,
+            channel: Channel::new(chain, endpoint),
             chain_id,
+            next_id: AtomicU64::new(0),
             identified: AtomicBool::new(false),
             batch_worked: AtomicUsize::new(0),
             batch_failed: AtomicUsize::new(usize::MAX),
@@ -144,76 +147,73 @@ impl Rpc {
         size > self.batch_worked.load(Relaxed)
     }
 
-    async fn batch(&self, calls: &[Call]) -> Result<Vec<Answer>, TransportError> {
-        let mut batch = self.client.new_batch();
-        let mut waiters = Vec::with_capacity(calls.len());
-        for call in calls {
-            waiters.push(batch.add_call::<_, Box<RawValue>>(call.method, &call.params)?);
+    async fn batch(&self, calls: &[Call]) -> Result<Vec<Answer>, Failure> {
+        let first = self.ids(calls.len());
+        let said = match post(&self.channel, calls, first).await? {
+            ResponsePacket::Single(one) => vec![one],
+            ResponsePacket::Batch(all) => all,
+        };
+        let mut answers: Vec<Option<Answer>> = vec![None; calls.len()];
+        for one in said {
+            let at = one.id.as_number().and_then(|id| id.checked_sub(first));
+            let at = at.and_then(|at| usize::try_from(at).ok());
+            let answer = at.and_then(|at| answers.get_mut(at));
+            // Of two answers to one call the first counts.
+            if let Some(answer) = answer.filter(|answer| answer.is_none()) {
+                *answer = Some(answered(one.payload));
+            }
         }
-        batch.send().await?;
-        let mut answers = Vec::with_capacity(calls.len());
-        for waiter in waiters {
-            answers.push(answered(waiter.await)?);
-        }
-        Ok(answers)
+        let all: Option<Vec<_>> = answers.into_iter().collect();
+        all.ok_or(Failure::Missing)
     }
 
     async fn singly(&self, calls: &[Call]) -> Result<Vec<Answer>, ReadError> {
-        let requests = calls.iter().map(|call| {
-            self.client
-                .request::<_, Box<RawValue>>(call.method, &call.params)
-        });
-        join_all(requests)
-            .await
-            .into_iter()
-            .map(|answer| answered(answer).map_err(failed))
-            .collect()
+        let answers = join_all(calls.iter().map(|call| self.alone(call))).await;
+        let answers = answers.into_iter();
+        answers.map(|answer| answer.map_err(failed)).collect()
+    }
+
+    async fn alone(&self, call: &Call) -> Result<Answer, Failure> {
+        let call = slice::from_ref(call);
+        match post(&self.channel, call, self.ids(1)).await? {
+            ResponsePacket::Single(one) => Ok(answered(one.payload)),
+            ResponsePacket::Batch(_) => Err(Failure::Missing),
+        }
+    }
+
+    /// The first of so many new ids.
+    fn ids(&self, count: usize) -> u64 {
+        self.next_id.fetch_add(count as u64, Relaxed)
     }
 }
 
-fn failed(error: TransportError) -> ReadError {
-    let RpcError::Transport(kind) = &error else {
-        return ReadError::Unavailable("unreadable answer".into());
-    };
-    if is_too_large(kind) {
-        return ReadError::TooLarge;
+fn failed(failure: Failure) -> ReadError {
+    match failure {
+        Failure::TooLarge => ReadError::TooLarge,
+        failure => ReadError::Unavailable(failure.to_string()),
     }
-    ReadError::Unavailable(match kind.as_http_error() {
-        Some(http) => format!("HTTP status {}", http.status),
-        None => kind.to_string(),
-    })
 }
 
-/// A node's own error is an answer; everything else is a failed exchange.
-fn answered(answer: Result<Box<RawValue>, TransportError>) -> Result<Answer, TransportError> {
-    match answer {
-        Ok(json) => Ok(Ok(json)),
-        Err(RpcError::ErrorResp(error)) => Ok(Err(Refused {
+/// A node's own error is an answer.
+fn answered(payload: ResponsePayload) -> Answer {
+    match payload {
+        ResponsePayload::Success(json) => Ok(json),
+        ResponsePayload::Failure(error) => Err(Refused {
             code: error.code,
             message: error.message.chars().take(200).collect(),
             data: error
                 .data
                 .filter(|data| data.get().len() <= MAX_DATA)
                 .map(|data| data.get().into()),
-        })),
-        Err(error) => Err(error),
+        }),
     }
 }
 
-fn is_too_large(kind: &TransportErrorKind) -> bool {
-    let TransportErrorKind::Custom(error) = kind else {
-        return false;
-    };
-    matches!(error.downcast_ref(), Some(PostError::TooLarge))
-}
-
 /// Whether a provider that takes no batches (of this size) could have answered so.
-fn is_refusal(error: &TransportError) -> bool {
-    match error {
-        RpcError::Transport(TransportErrorKind::MissingBatchResponse(_)) => true,
-        RpcError::Transport(kind) => kind
-            .as_http_error()
-            .is_some_and(|http| http.status != 429 && http.status != 401),
+fn is_refusal(failure: &Failure) -> bool {
+    match failure {
+        Failure::Missing => true,
+        Failure::Status(status) => !matches!(status, 401 | 429),
         _ => false,
     }
 }
@@ -234,4 +234,108 @@ pub fn expect<T: DeserializeOwned>(what: &str, answer: Answer) -> Result<T, Read
 
 pub fn doubt(what: impl std::fmt::Display) -> ReadError {
     ReadError::Doubtful(what.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::http::inside::{self, Asked, HOST};
+
+    /// A node that answers each call with its parameters; `change` changes what it says.
+    fn node(name: &str, change: fn(&mut Value)) -> Rpc {
+        let host = format!("{name}{HOST}");
+        let answer = |question: &Value| {
+            let result = match question["method"].as_str() {
+                Some("eth_chainId") => json!("0x7"),
+                _ => question["params"].clone(),
+            };
+            json!({"jsonrpc": "2.0", "id": question["id"], "result": result})
+        };
+        let provider = move |asked: &Asked<'_>| {
+            let asked: Value = serde_json::from_slice(asked.body).unwrap();
+            let mut said: Value = match &asked {
+                Value::Array(questions) => questions.iter().map(answer).collect(),
+                question => answer(question),
+            };
+            change(&mut said);
+            Some((200, said.to_string().into_bytes()))
+        };
+        inside::register(&host, Arc::new(provider));
+        let endpoint = Endpoint {
+            position: 1,
+            url: format!("http://{host}/").parse().unwrap(),
+            timeout: Duration::from_secs(1),
+            longest: 1 << 10,
+            allows: None,
+            client: Endpoint::client().unwrap(),
+        };
+        Rpc::new(&ChainId::new("here"), U256::from(7), &endpoint)
+    }
+
+    fn calls() -> Vec<Call> {
+        vec![call("one", json!([1])), call("two", json!([2]))]
+    }
+
+    /// With the question which chain it is.
+    const BATCH: usize = 3;
+
+    /// Gives the second answer of a batch the id that `id` makes.
+    fn renumber(said: &mut Value, id: fn(&[Value]) -> Value) {
+        if let Some(all) = said.as_array_mut() {
+            let id = id(all);
+            all[1]["id"] = id;
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_of_a_batch_are_told_apart_by_their_ids() {
+        // Where a call has no answer the calls are sent again, one by one.
+        let changes: [(&str, fn(&mut Value), usize); 5] = [
+            ("plain", |_| {}, usize::MAX),
+            (
+                "turned",
+                |said| said.as_array_mut().unwrap().reverse(),
+                usize::MAX,
+            ),
+            (
+                "twice",
+                |said| renumber(said, |all| all[0]["id"].clone()),
+                BATCH,
+            ),
+            ("foreign", |said| renumber(said, |_| json!(77)), BATCH),
+            (
+                "text",
+                |said| renumber(said, |all| json!(all[1]["id"].to_string())),
+                BATCH,
+            ),
+        ];
+        for (name, change, failed) in changes {
+            let rpc = node(name, change);
+            let answers = rpc.round(calls()).await.unwrap();
+            let texts: Vec<_> = answers.iter().flatten().map(|said| said.get()).collect();
+            assert_eq!(texts, ["[1]", "[2]"], "{name}");
+            assert_eq!(rpc.batch_failed.load(Relaxed), failed, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn more_answers_than_calls_and_a_list_for_one_call_are_no_answers() {
+        let more = node("more", |said| {
+            let all = said.as_array_mut().unwrap();
+            all.push(all[0].clone());
+        });
+        let list = node("list", |said| *said = json!([said.clone()]));
+        list.identified.store(true, Relaxed);
+        let one = list.round(vec![call("one", json!([1]))]).await;
+        for answers in [more.round(calls()).await, one] {
+            assert!(
+                matches!(answers, Err(ReadError::Unavailable(_))),
+                "{answers:?}"
+            );
+        }
+    }
 }
