@@ -104,17 +104,17 @@ pub fn vouched(
     vouched_for(&outcome.to_string(), terms, &ids, signature)
 }
 
-/// Checks, before any read, the solver's signature for a claim of the deposits `ids` (in the order of the inputs).
+/// Whether, before any read, a claim of the deposits `ids` (in the order of the inputs) carries its solver's signature.
 /// Refuses a claim that lacks a required signature, or that carries another one.
 pub fn check_word(
     outcome: Outcome,
     terms: &Terms,
     ids: &[B256],
     signature: Option<&str>,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     match vouched_for(&outcome.to_string(), terms, ids, signature)? {
         false if terms.vouched => Err(Refusal::Unvouched),
-        _ => Ok(()),
+        vouched => Ok(vouched),
     }
 }
 

@@ -90,6 +90,27 @@ struct Claimed<'a> {
     outcome: Outcome,
     claim: &'a OrderClaim,
     terms: &'a Terms,
+    word: Option<&'a Word>,
+}
+
+/// Whether the solver's signature is for a claim of the deposits `ids`, as was checked before the reads.
+struct Word {
+    ids: Vec<B256>,
+    vouched: bool,
+}
+
+impl Claimed<'_> {
+    /// Whether the claim carries its solver's signature for the deposits `funded`. A signature is checked once.
+    fn vouched(&self, funded: &[Message]) -> Result<bool, Refusal> {
+        let ids = || funded.iter().map(|message| &message.onchain_id);
+        match self.word.filter(|word| word.ids.iter().eq(ids())) {
+            Some(word) => Ok(word.vouched),
+            None => {
+                let signature = self.claim.solver_signature.as_deref();
+                backing::vouched(self.outcome, self.terms, funded, signature)
+            }
+        }
+    }
 }
 
 impl Attestor {
@@ -100,11 +121,12 @@ impl Attestor {
         question: Option<&Question>,
     ) -> Result<OutcomeAnswer, Error> {
         let of = &claim.order;
-        let terms = self.terms(Outcome::Fill, of)?;
+        let (terms, word) = self.terms(Outcome::Fill, of)?;
         let claimed = Claimed {
             outcome: Outcome::Fill,
             claim: of,
             terms: &terms,
+            word: word.as_ref(),
         };
         let mut wanted = self.inputs(of, &terms)?;
         let inputs = wanted.len();
@@ -133,11 +155,12 @@ impl Attestor {
         question: Option<&Question>,
     ) -> Result<OutcomeAnswer, Error> {
         let of = &claim.order;
-        let terms = self.terms(Outcome::Refund, of)?;
+        let (terms, word) = self.terms(Outcome::Refund, of)?;
         let claimed = Claimed {
             outcome: Outcome::Refund,
             claim: of,
             terms: &terms,
+            word: word.as_ref(),
         };
         let mut wanted = self.inputs(of, &terms)?;
         let inputs = wanted.len();
@@ -175,6 +198,7 @@ impl Attestor {
             outcome,
             claim,
             terms,
+            ..
         } = claimed;
         let seen: Vec<Seen<'_>> = inputs.iter().map(Found::seen).collect();
         let deposits = Deposits::of(&seen);
@@ -189,11 +213,10 @@ impl Attestor {
         }
         let names: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
         let funded = order::funded(terms, &names, &deposits)?;
-        let signature = claim.solver_signature.as_deref();
         let backing = Backing {
             funded: &funded,
             inputs: &seen,
-            vouched: backing::vouched(outcome, terms, &funded, signature)?,
+            vouched: claimed.vouched(&funded)?,
             tolerance: self.tolerance,
         };
         Ok(Judged {
@@ -204,7 +227,7 @@ impl Attestor {
     }
 
     /// Parses the order and makes the checks that need no chain.
-    fn terms(&self, outcome: Outcome, claim: &OrderClaim) -> Result<Terms, Error> {
+    fn terms(&self, outcome: Outcome, claim: &OrderClaim) -> Result<(Terms, Option<Word>), Error> {
         let inputs: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
         if !claim.force {
             order::check_inputs(&inputs)?;
@@ -212,18 +235,19 @@ impl Attestor {
         let terms = Terms::new(&claim.order, &|chain| self.family(chain))?;
         order::check_signature(&claim.order.solver, terms.id, &claim.signature)?;
         if claim.force {
-            return Ok(terms);
+            return Ok((terms, None));
         }
         let named = |index| inputs.iter().any(|input| input.index == index);
         if let Some(index) = (0..terms.inputs.len()).find(|index| !named(*index)) {
             return Err(Refusal::MissingInput(index).into());
         }
         // The judges refuse texts that are no ids later, and name the deposits that exist.
-        if let Some(ids) = named_ids(&terms, &inputs) {
-            let signature = claim.solver_signature.as_deref();
-            backing::check_word(outcome, &terms, &ids, signature)?;
-        }
-        Ok(terms)
+        let Some(ids) = named_ids(&terms, &inputs) else {
+            return Ok((terms, None));
+        };
+        let signature = claim.solver_signature.as_deref();
+        let vouched = backing::check_word(outcome, &terms, &ids, signature)?;
+        Ok((terms, Some(Word { ids, vouched })))
     }
 
     fn inputs(&self, claim: &OrderClaim, terms: &Terms) -> Result<Vec<Wanted>, Error> {
@@ -269,6 +293,7 @@ impl Attestor {
             outcome,
             claim,
             terms,
+            ..
         } = claimed;
         let (solver, fees) = (self.solver(&claim.order)?, outcome == Outcome::Fill);
         let execution = execution::outcome(terms, solver, &judged.funded, fees)?;

@@ -91,6 +91,32 @@ async fn one_deposit_of_an_order_without_that_salt_is_claimed_by_anybody() {
     assert_eq!(claimed, "OK");
 }
 
+/// What is no id as claims spell it names a deposit all the same.
+#[tokio::test]
+async fn the_solvers_word_counts_however_its_deposits_are_spelled() {
+    let fixture = ours();
+    let world = world().playing(&fixture);
+    let (terms, funded) = fixture.funded().unwrap();
+    let signature = fixtures::vouch(Outcome::Fill, &terms, &funded);
+    let wrong = fixtures::vouch(Outcome::Refund, &terms, &funded);
+    let spellings: [fn(&str) -> String; 3] = [
+        str::to_owned,
+        |id| id.replace("0x", "0X"),
+        |id| format!("0x{}", id[2..].to_uppercase()),
+    ];
+    for spelled in spellings {
+        for (signature, expected) in [(&signature, "OK"), (&wrong, "SOLVER_SIGNATURE_INVALID")] {
+            let mut claim = fill_claim(&fixture);
+            for named in &mut claim.order.inputs {
+                named.input.onchain_id = spelled(&named.input.onchain_id);
+            }
+            claim.order.solver_signature = Some(signature.clone());
+            let found = word(world.oracle.fill(&claim, None).await);
+            assert_eq!(found, expected, "{:?}", claim.order.inputs[0].input);
+        }
+    }
+}
+
 /// The claim with the inputs of its two deposits exchanged.
 fn crosswise(fixture: &Fixture) -> Fixture {
     fixture.clone().with(|fixture| {
