@@ -44,8 +44,13 @@ impl Attestor {
         let wanted = [self.wanted(&claim.chain, &claim.transaction, hints, path)?];
         let asked = self.ask(question);
         let judge = |seen: &Seen<'_>| deposit::judge(seen, claim.mode);
-        let found =
-            read::transactions(&wanted, &self.permits, &|seen| judge(seen).map(|_| ())).await?;
+        let judged = |seen: &Seen<'_>| judge(seen).map(drop);
+        // In slow mode the deposits do not decide what is final: they are judged once.
+        let rule: read::Judge<'_> = match claim.mode {
+            Mode::Fast => &judged,
+            Mode::Slow => read::SETTLED,
+        };
+        let found = read::transactions(&wanted, &self.permits, rule).await?;
         let [found] = &found[..] else {
             return Err(Error::Setup("one read has one answer".into()));
         };
