@@ -175,7 +175,7 @@ impl Attestor {
         statement: &Statement,
         asked: Option<Asked>,
     ) -> Result<Attested, Error> {
-        let spelled = Spelled::execution(&execution, &self.hub.settings);
+        let spelled = Spelled::execution(&execution, statement.digest, &self.hub.settings);
         let [signatures] = self.signed([(spelled, statement)], asked).await?;
         Ok(Attested {
             execution,

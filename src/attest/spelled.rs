@@ -20,9 +20,9 @@ use super::{
 use crate::hub::{Settings, Spender};
 
 impl Spelled {
-    pub fn execution(execution: &Execution, settings: &Settings) -> Self {
+    pub fn execution(execution: &Execution, digest: B256, settings: &Settings) -> Self {
         Self {
-            digest: execution.digest(&settings.domain),
+            digest,
             field: Some("execution"),
             message: fields(json!({
                 "idempotencyKey": execution.idempotency_key, "actions": execution.actions,
