@@ -42,7 +42,7 @@ fn media(content_type: Option<&str>) -> &str {
 }
 
 /// Reads `value` as `T`. A 400 names the first wrong field and what was expected.
-pub fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, ApiError> {
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
     serde_path_to_error::deserialize(value).map_err(|error| wrong("body", error))
 }
 
@@ -411,10 +411,10 @@ mod tests {
         ];
         for (body, expected) in cases {
             let value = serde_json::from_str(body).expect("JSON");
-            assert_eq!(refusal(typed::<Dto>(&value)), (400, expected.to_owned()));
+            assert_eq!(refusal(typed::<Dto>(value)), (400, expected.to_owned()));
         }
         let accepted = serde_json::json!({"chainId": 1, "mode": "slow", "foo": {}, "inputs": null});
-        let dto: Dto = typed(&accepted).expect("accepted");
+        let dto: Dto = typed(accepted).expect("accepted");
         assert_eq!((dto.chain_id.0.as_str(), dto.inputs.is_none()), ("1", true));
     }
 

@@ -124,7 +124,7 @@ impl Request {
 
     /// [`Self::value`] as `T`; a 400 names the field and what was expected.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
-        parse::typed(&self.value()?)
+        parse::typed(self.value()?)
     }
 }
 

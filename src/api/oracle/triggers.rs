@@ -111,7 +111,7 @@ pub struct Trigger {
 pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: Ask = request.json()?;
     let question = question(&request, ask.request_peer_signatures);
-    let claim = parse::typed(&serde_json::to_value(&ask).map_err(ApiError::internal)?)?;
+    let claim = parse::typed(serde_json::to_value(&ask).map_err(ApiError::internal)?)?;
     let answer = state.oracle.trigger(&claim, question.as_ref()).await?;
     let trigger = &answer.trigger;
     let body = Body {

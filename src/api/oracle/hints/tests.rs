@@ -125,7 +125,7 @@ fn bodies_are_read_echoed_and_refused_as_with_a_field_per_family() {
 #[test]
 fn claims_have_the_hints_of_each_family() {
     let body = json!({"inputIndex": 1, "ton-vm": {"lt": 7}, "solana-vm": {}});
-    let hint: InputHint = typed(&body).unwrap();
+    let hint: InputHint = typed(body).unwrap();
     assert_eq!(hint.value().unwrap(), json!({"ton-vm": {"lt": "7"}}));
 }
 
