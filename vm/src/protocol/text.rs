@@ -1,5 +1,7 @@
 //! Parses the numbers, hex and base58 of the wire. Strict: one value has one meaning, and anything else is refused.
 
+use std::borrow::Cow;
+
 use crate::{Bytes, CodecError, EvmAddress, U256};
 
 /// The longest base58 text: decoding is quadratic in the length, and a Solana signature is the longest value.
@@ -29,22 +31,22 @@ pub fn bytes(text: &str) -> Result<Bytes, CodecError> {
 
 /// Parses hex digits without a prefix; pads an odd number of them with a zero on the left.
 pub fn padded(digits: &str) -> Result<Vec<u8>, CodecError> {
-    let even = if digits.len().is_multiple_of(2) {
-        digits.to_owned()
-    } else {
-        format!("0{digits}")
+    let even: Cow<'_, str> = match digits.len().is_multiple_of(2) {
+        true => digits.into(),
+        false => format!("0{digits}").into(),
     };
     if even.starts_with("0x") {
         return Err(not_hex(digits));
     }
-    alloy::hex::decode(&even).map_err(|_| not_hex(digits))
+    alloy::hex::decode(even.as_bytes()).map_err(|_| not_hex(digits))
 }
 
 /// Parses the hex digits after the first two characters, whatever those are: the published definition of the bytes of
 /// EVM-like families. [`Family::address`](crate::Family::address) and [`Family::tx`](crate::Family::tx) refuse texts
 /// that do not decode to themselves.
 pub fn behind_prefix(text: &str) -> Result<Vec<u8>, CodecError> {
-    padded(&text.chars().skip(2).collect::<String>())
+    let third = text.char_indices().nth(2);
+    padded(third.map_or("", |(at, _)| &text[at..]))
 }
 
 /// Parses an EVM address: lower case, or with a correct checksum.
@@ -129,6 +131,19 @@ mod tests {
         assert_eq!(bytes("0x0aFF"), Ok(Bytes::from_static(&[10, 255])));
         for bad in ["", "0", "0aff", "0X0a", "0xabc", "0xzz", "0x0x12", "0x 1"] {
             assert!(bytes(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_two_characters_is_padded_hex() {
+        for text in ["0x0a", "0xa", "xx0a", "€€a"] {
+            assert_eq!(behind_prefix(text), Ok(vec![10]), "{text}");
+        }
+        for text in ["", "0", "0x", "€€"] {
+            assert_eq!(behind_prefix(text), Ok(vec![]), "{text}");
+        }
+        for bad in ["0x0x0a", "0xzz", "0x€", "€€€"] {
+            assert!(behind_prefix(bad).is_err(), "{bad}");
         }
     }
 
