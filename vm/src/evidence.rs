@@ -12,6 +12,7 @@ mod replay;
 use std::{
     fmt,
     future::Future,
+    io::{BufWriter, Write},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -24,6 +25,9 @@ use crate::{
     protocol::limits,
     types::{Address, B256, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
+
+/// Bytes of JSON that are hashed at a time.
+const PIECES: usize = 1 << 10;
 
 /// One question to a chain, with the agreed answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -245,10 +249,14 @@ impl Answer {
 /// The digest of an answer: the sha256 of its compact JSON.
 pub fn digest(answer: &impl Serialize) -> B256 {
     let mut hash = Sha256::new();
+    // JSON is written in pieces of a few bytes; the hash takes them together.
+    let mut pieces = BufWriter::with_capacity(PIECES, &mut hash);
+    let written = serde_json::to_writer(&mut pieces, answer).is_ok() && pieces.flush().is_ok();
+    drop(pieces);
     // Nothing that is read of a chain fails to become JSON; what would has the digest of nothing, which no answer has.
-    match serde_json::to_writer(&mut hash, answer) {
-        Ok(()) => B256::from_slice(&hash.finalize()),
-        Err(_) => B256::ZERO,
+    match written {
+        true => B256::from_slice(&hash.finalize()),
+        false => B256::ZERO,
     }
 }
 
@@ -317,5 +325,28 @@ impl Noted {
         if let Some(vote) = votes.find(|vote| *vote.provider == *provider) {
             vote.said = said;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_the_compact_json_however_long_it_is() {
+        for length in [0, 1, PIECES, 3 * PIECES + 1] {
+            let bytes = Bytes::from(vec![7; length]);
+            let text = serde_json::to_vec(&bytes).unwrap();
+            let digest = Answer::View(bytes).digest();
+            assert_eq!(digest[..], Sha256::digest(&text)[..], "{length}");
+            assert_ne!(digest[..], Sha256::digest(&text[1..])[..], "{length}");
+        }
+    }
+
+    /// Something that is no JSON has a digest that no answer has.
+    #[test]
+    fn what_is_no_json_has_the_digest_of_nothing() {
+        let unnamed = std::collections::HashMap::from([(vec![1], 2)]);
+        assert_eq!(digest(&unnamed), B256::ZERO);
     }
 }
