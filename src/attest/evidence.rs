@@ -99,15 +99,29 @@ impl Judge {
     }
 }
 
-tokio::task_local! {
-    static UNDER_WAY: (Claim, Recorder);
+/// A claim that is judged now.
+#[derive(Clone)]
+struct UnderWay {
+    claim: Claim,
+    digest: Option<B256>,
+    reads: Recorder,
 }
 
-/// Does `work`, which judges `claim`, and records what it reads.
-pub async fn of<T>(claim: Claim, work: impl Future<Output = T>) -> T {
-    let reads = Recorder::current();
+tokio::task_local! {
+    static UNDER_WAY: UnderWay;
+}
+
+/// Does `work`, which judges `claim`, and records what it reads. `digest` is the claim's, where equal ones can be judged
+/// over its evidence.
+pub async fn of<T>(claim: Claim, digest: Option<B256>, work: impl Future<Output = T>) -> T {
+    let under_way = UnderWay {
+        claim,
+        digest,
+        reads: Recorder::current(),
+    };
+    let reads = under_way.reads.clone();
     let work = evidence::during(&reads, work);
-    UNDER_WAY.scope((claim, reads.clone()), work).await
+    UNDER_WAY.scope(under_way, work).await
 }
 
 /// The transactions that were read so far for the claim that is judged now, as they stand in keys, with their chains.
@@ -116,7 +130,7 @@ pub fn transactions() -> Vec<(String, String)> {
         let transaction = read.question.named()?;
         Some((read.chain.to_string(), canonical(transaction)))
     };
-    let all = UNDER_WAY.try_with(|(_, reads)| reads.pick(named));
+    let all = UNDER_WAY.try_with(|under_way| under_way.reads.pick(named));
     all.unwrap_or_default()
 }
 
@@ -132,9 +146,14 @@ pub struct Recorded {
 /// The evidence of the claim that is judged now; `None` where nobody said which claim. Where it is larger than is kept
 /// for the caller, it keeps digests of the transactions. `rule` is the statement's own.
 pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowError> {
-    let Ok((claim, reads)) = UNDER_WAY.try_with(Clone::clone) else {
+    let Ok(under_way) = UNDER_WAY.try_with(Clone::clone) else {
         return Ok(None);
     };
+    let UnderWay {
+        claim,
+        digest,
+        reads,
+    } = under_way;
     let body = claim
         .is_kept()
         .then(|| String::from_utf8_lossy(&claim.body));
@@ -152,8 +171,7 @@ pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowEr
     aside(events > LARGE_EVENTS, || {
         let row = evidence.encode()?;
         if row.len() <= claim.most() {
-            let claim = claim.digest();
-            return Ok(Some(Recorded { row, claim }));
+            return Ok(Some(Recorded { row, claim: digest }));
         }
         for read in &mut evidence.reads {
             read.answer.thin();

@@ -71,7 +71,7 @@ where
     let shared = digests.map(|(_, of_caller)| under_way::shared_by(&of_caller, &request.headers));
     // Boxed: the state of a handler is large, and would be moved with all that is around it.
     let judging = handler(state, request).boxed();
-    let judging = asking::by(keyed, evidence::of(claim, judging));
+    let judging = asking::by(keyed, evidence::of(claim, digest, judging));
     match shared {
         Some(shared) => under_way.join(shared, judging).await,
         None => judging.await,

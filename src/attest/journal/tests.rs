@@ -996,7 +996,8 @@ async fn judged(journal: &Journal, target: &str, statement: &Statement, now: u64
         body: b"{}".to_vec().into(),
         key: None,
     };
-    let signed = evidence::of(claim, journal.sign(statement, now)).await;
+    let digest = claim.digest();
+    let signed = evidence::of(claim, digest, journal.sign(statement, now)).await;
     signed.unwrap();
 }
 
@@ -1047,7 +1048,8 @@ async fn a_refused_statement_leaves_no_evidence() {
         key: None,
     };
     let conflicting = refund(1, &[2], 4);
-    let refused = evidence::of(claim, journal.sign(&conflicting, 6)).await;
+    let digest = claim.digest();
+    let refused = evidence::of(claim, digest, journal.sign(&conflicting, 6)).await;
     assert!(matches!(refused, Err(JournalError::Conflict { .. })));
     let all = Range::new(rows::EVIDENCE, &[], None, usize::MAX);
     assert_eq!(store.scan(all).await.unwrap().len(), 1);
@@ -1121,7 +1123,8 @@ async fn signed_after(journal: &Journal, statement: &Statement, questions: Vec<Q
         questions.into_iter().for_each(|one| noted(&base(), one));
         journal.sign(statement, 5).await.unwrap();
     };
-    evidence::of(claim, work).await;
+    let digest = claim.digest();
+    evidence::of(claim, digest, work).await;
 }
 
 #[tokio::test]
