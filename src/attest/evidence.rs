@@ -99,11 +99,20 @@ impl Judge {
     }
 }
 
+/// What is known of a claim before it is judged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    /// Its digest, where equal ones can be judged over its evidence.
+    pub digest: Option<B256>,
+    /// Whether no equal one was signed before.
+    pub is_new: bool,
+}
+
 /// A claim that is judged now.
 #[derive(Clone)]
 struct UnderWay {
     claim: Claim,
-    digest: Option<B256>,
+    known: Known,
     reads: Recorder,
 }
 
@@ -111,17 +120,22 @@ tokio::task_local! {
     static UNDER_WAY: UnderWay;
 }
 
-/// Does `work`, which judges `claim`, and records what it reads. `digest` is the claim's, where equal ones can be judged
-/// over its evidence.
-pub async fn of<T>(claim: Claim, digest: Option<B256>, work: impl Future<Output = T>) -> T {
+/// Does `work`, which judges `claim`, and records what it reads.
+pub async fn of<T>(claim: Claim, known: Known, work: impl Future<Output = T>) -> T {
     let under_way = UnderWay {
         claim,
-        digest,
+        known,
         reads: Recorder::current(),
     };
     let reads = under_way.reads.clone();
     let work = evidence::during(&reads, work);
     UNDER_WAY.scope(under_way, work).await
+}
+
+/// Whether no claim was signed before that is equal to the one that is judged now.
+pub fn is_new() -> bool {
+    let is_new = UNDER_WAY.try_with(|under_way| under_way.known.is_new);
+    is_new.unwrap_or_default()
 }
 
 /// The transactions that were read so far for the claim that is judged now, as they stand in keys, with their chains.
@@ -151,7 +165,7 @@ pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowEr
     };
     let UnderWay {
         claim,
-        digest,
+        known,
         reads,
     } = under_way;
     let body = claim
@@ -171,7 +185,8 @@ pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowEr
     aside(events > LARGE_EVENTS, || {
         let row = evidence.encode()?;
         if row.len() <= claim.most() {
-            return Ok(Some(Recorded { row, claim: digest }));
+            let claim = known.digest;
+            return Ok(Some(Recorded { row, claim }));
         }
         for read in &mut evidence.reads {
             read.answer.thin();

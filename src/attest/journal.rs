@@ -23,12 +23,12 @@ use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
 
 use self::commit::{recording, release};
-pub use self::halts::Watched;
+pub use self::{halts::Watched, why::Repeated};
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
     attest::{
         basis,
-        evidence::Judge,
+        evidence::{self, Judge},
         statement::{Statement, is_payment},
     },
     sign::{SignError, Signer},
@@ -204,7 +204,11 @@ impl Journal {
     /// payments that serve it now ([`room`]). So each payment serves one statement, and nobody can block a true claim
     /// by claiming another deposit with its payment first.
     async fn record(&self, statement: &Statement, now: u64) -> Result<bool, JournalError> {
-        let mut known = self.known(statement).await?;
+        // What is signed for a new claim is most likely new: its commit finds out.
+        let mut known = match evidence::is_new() {
+            true => None,
+            false => self.known(statement).await?,
+        };
         for _ in 0..ATTEMPTS {
             let stood = known.is_some();
             let mut batch = recording(statement, known.take(), now)?;

@@ -10,7 +10,8 @@ use crate::{
     attest::{
         basis,
         document::unsigned,
-        evidence::{self, Claim},
+        evidence::{self, Claim, Known},
+        journal::Repeated,
         shadow::{Answered, Shadow},
     },
     chains::asking,
@@ -61,48 +62,71 @@ where
     // The content type is not in the digest.
     let digest = request.is_json().then(|| claim.digest()).flatten();
     let digests = digest.map(|digest| (digest, claim.of_caller(&digest)));
-    if let Some(digests) = digests
-        && let Some(answer) = from_evidence(&state, digests, &request, handler).await
-    {
-        metrics::counter!("intentd_answers_from_evidence_total").increment(1);
-        return Ok(answer);
-    }
+    let earlier = match digests {
+        Some(digests) => earlier(&state, digests, &request, handler).await,
+        None => Earlier::Open,
+    };
+    let is_new = match earlier {
+        Earlier::Answer(answer) => {
+            metrics::counter!("intentd_answers_from_evidence_total").increment(1);
+            return Ok(answer);
+        }
+        Earlier::New => true,
+        Earlier::Open => false,
+    };
     let under_way = state.repeated.under_way.clone();
     let shared = digests.map(|(_, of_caller)| under_way::shared_by(&of_caller, &request.headers));
     // Boxed: the state of a handler is large, and would be moved with all that is around it.
     let judging = handler(state, request).boxed();
-    let judging = asking::by(keyed, evidence::of(claim, digest, judging));
+    let judging = evidence::of(claim, Known { digest, is_new }, judging);
+    let judging = asking::by(keyed, judging);
     match shared {
         Some(shared) => under_way.join(shared, judging).await,
         None => judging.await,
     }
 }
 
-/// The answer to the claim with this digest over the evidence of an equal one of any caller, judged by the rights of this
-/// one; `None` where only the chains can answer. The answer itself is kept for its caller.
-async fn from_evidence<F>(
+/// What earlier claims say about an equal one.
+enum Earlier {
+    /// Its answer.
+    Answer(Response),
+    /// None was signed.
+    New,
+    /// Only the chains can answer.
+    Open,
+}
+
+/// The answer to the claim with this digest over the evidence of an equal one of any caller, judged by the rights of
+/// this one. The answer itself is kept for its caller.
+async fn earlier<F>(
     state: &Shared,
     (claim, of_caller): (B256, B256),
     request: &Request,
     handler: Handler<F>,
-) -> Option<Response>
+) -> Earlier
 where
     F: Future<Output = Result<Response, ApiError>> + Send + 'static,
 {
     let journal = &state.oracle.journal;
     if let Some(answer) = state.repeated.kept.find(&of_caller, journal).await {
-        return Some(answer);
+        return Earlier::Answer(answer);
     }
-    let evidence = journal.repeated(&claim).await.ok()??;
+    let evidence = match journal.repeated(&claim).await {
+        Ok(Repeated::Settled(evidence)) => evidence,
+        Ok(Repeated::New) => return Earlier::New,
+        Ok(Repeated::Open) | Err(_) => return Earlier::Open,
+    };
     let keyed = request.key.is_some();
     let judging = asking::by(keyed, handler(state.clone(), request.clone()).boxed());
     let replay = Replay::new(evidence.reads);
     let (answer, basis) = basis::of(replay.answering(judging)).await;
-    let answer = answer.ok()?;
+    let Ok(answer) = answer else {
+        return Earlier::Open;
+    };
     if let Some(basis) = basis {
         state.repeated.kept.keep(of_caller, &answer, basis);
     }
-    Some(answer)
+    Earlier::Answer(answer)
 }
 
 /// An answer without its signatures.

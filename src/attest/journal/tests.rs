@@ -989,6 +989,13 @@ async fn what_was_signed_outlives_the_process() {
     );
 }
 
+fn known(claim: &evidence::Claim, is_new: bool) -> evidence::Known {
+    evidence::Known {
+        digest: claim.digest(),
+        is_new,
+    }
+}
+
 /// Signs `statement` at `now` while a request to `target` is judged.
 async fn judged(journal: &Journal, target: &str, statement: &Statement, now: u64) {
     let claim = evidence::Claim {
@@ -996,8 +1003,8 @@ async fn judged(journal: &Journal, target: &str, statement: &Statement, now: u64
         body: b"{}".to_vec().into(),
         key: None,
     };
-    let digest = claim.digest();
-    let signed = evidence::of(claim, digest, journal.sign(statement, now)).await;
+    let known = known(&claim, false);
+    let signed = evidence::of(claim, known, journal.sign(statement, now)).await;
     signed.unwrap();
 }
 
@@ -1037,6 +1044,52 @@ async fn why_a_statement_was_signed_is_kept_with_it_and_with_those_that_are_void
     assert_eq!(journal.why(&other.key, &entry).await.unwrap(), None);
 }
 
+/// A store whose rows are not read one by one.
+struct Unread(MemoryStore);
+
+#[async_trait]
+impl Store for Unread {
+    async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        self.0.commit(batch).await
+    }
+
+    async fn read(&self, _: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        self.0.scan(range).await
+    }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_claims_statement_is_not_looked_for_before_its_commit() {
+    let key = Arc::new(RawKey::parse(KEY).unwrap());
+    let journal = Journal::new(Arc::new(Unread(MemoryStore::new())), key);
+    let sign = async |target: &str, statement: &Statement, is_new: bool| {
+        let claim = evidence::Claim {
+            target: target.into(),
+            body: b"{}".to_vec().into(),
+            key: None,
+        };
+        let known = known(&claim, is_new);
+        evidence::of(claim, known, journal.sign(statement, 5)).await
+    };
+    let statement = fill(1, &[2], 3);
+    let looked = sign("/first", &statement, false).await;
+    assert!(matches!(looked, Err(JournalError::Unsure(_))), "{looked:?}");
+    let first = sign("/first", &statement, true).await.unwrap();
+    // Another claim of the same statement, and of one that contradicts it.
+    let second = sign("/second", &statement, true).await.unwrap();
+    assert_eq!(second, first);
+    let refused = sign("/third", &refund(1, &[2], 4), true).await;
+    assert!(matches!(refused, Err(JournalError::Conflict { .. })));
+}
+
 #[tokio::test]
 async fn a_refused_statement_leaves_no_evidence() {
     let store = Arc::new(MemoryStore::default());
@@ -1048,8 +1101,8 @@ async fn a_refused_statement_leaves_no_evidence() {
         key: None,
     };
     let conflicting = refund(1, &[2], 4);
-    let digest = claim.digest();
-    let refused = evidence::of(claim, digest, journal.sign(&conflicting, 6)).await;
+    let known = known(&claim, false);
+    let refused = evidence::of(claim, known, journal.sign(&conflicting, 6)).await;
     assert!(matches!(refused, Err(JournalError::Conflict { .. })));
     let all = Range::new(rows::EVIDENCE, &[], None, usize::MAX);
     assert_eq!(store.scan(all).await.unwrap().len(), 1);
@@ -1123,8 +1176,8 @@ async fn signed_after(journal: &Journal, statement: &Statement, questions: Vec<Q
         questions.into_iter().for_each(|one| noted(&base(), one));
         journal.sign(statement, 5).await.unwrap();
     };
-    let digest = claim.digest();
-    evidence::of(claim, digest, work).await;
+    let known = known(&claim, false);
+    evidence::of(claim, known, work).await;
 }
 
 #[tokio::test]
@@ -1275,10 +1328,11 @@ async fn an_equal_request_finds_its_evidence_once_nothing_watches_and_records_no
         key: key.map(str::to_owned),
     };
     judged(&journal, "/first", &statement, 5).await;
-    let found = async |of: evidence::Claim| {
-        let found = journal.repeated(&of.digest().unwrap()).await.unwrap();
-        found.map(|found| found.target)
-    };
+    let found =
+        async |of: evidence::Claim| match journal.repeated(&of.digest().unwrap()).await.unwrap() {
+            Repeated::Settled(found) => Some(found.target),
+            Repeated::New | Repeated::Open => None,
+        };
     assert_eq!(
         found(claim("/first", None)).await,
         None,

@@ -15,6 +15,18 @@ use crate::{
     },
 };
 
+/// What the journal has about a request.
+#[derive(Debug)]
+pub enum Repeated {
+    /// Nothing was signed for an equal one.
+    New,
+    /// Something was, and only the chains say whether it is signed again.
+    Open,
+    /// The evidence of the statement that was signed for an equal one, whose blocks are watched no longer. The
+    /// statement stands, and can be signed again without a chain.
+    Settled(Evidence),
+}
+
 impl Journal {
     /// Adds why a statement is signed, where somebody said so. Evidence in place of the chains records nothing new: it
     /// tells what was, and the statement may have become void since.
@@ -40,15 +52,14 @@ impl Journal {
         Ok(batch.put(rows::claimed::key(&claim), of.encode()?))
     }
 
-    /// The evidence of the statement that was signed for an equal request, once its blocks are watched no longer; the
-    /// statement stands, and can be signed again without a chain.
-    pub async fn repeated(&self, claim: &B256) -> Result<Option<Evidence>, JournalError> {
+    /// What was signed for an equal request.
+    pub async fn repeated(&self, claim: &B256) -> Result<Repeated, JournalError> {
         let Some(row) = self.store.read(&rows::claimed::key(claim)).await? else {
-            return Ok(None);
+            return Ok(Repeated::New);
         };
         let of = Claimed::decode(&row)?;
         let Some(entry) = self.entry(&of.statement).await? else {
-            return Ok(None);
+            return Ok(Repeated::Open);
         };
         let watches = entry.facts.iter();
         let watches: Vec<Key> = watches
@@ -61,9 +72,10 @@ impl Journal {
             .iter()
             .any(Option::is_some);
         if watched || entry.at != of.at {
-            return Ok(None);
+            return Ok(Repeated::Open);
         }
-        self.why(&of.statement, &entry).await
+        let evidence = self.why(&of.statement, &entry).await?;
+        Ok(evidence.map_or(Repeated::Open, Repeated::Settled))
     }
 
     /// Why the statement of `entry`, under `key`, was signed; `None` for one that was signed without evidence.
