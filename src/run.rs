@@ -117,7 +117,7 @@ impl Daemon {
         let judged = oracle(&chains, settings, journal.clone(), store, peers);
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: claiming(config, judged),
+            oracle: rules::claiming(config, judged),
             force: config.claims.force.clone(),
             repeated: oracle::Repeated::default(),
             shadow: parts::shadow(config)?,
@@ -262,15 +262,6 @@ pub fn service(config: &Config, signer: EvmAddress) -> String {
     format!("{name} {} {signer:#x}", config.environment)
 }
 
-/// The oracle with the operator's rules for claims.
-fn claiming(config: &Config, oracle: Attestor) -> Attestor {
-    Attestor {
-        tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
-        bound_nonces: config.bound_nonces(),
-        ..oracle
-    }
-}
-
 /// The stores, and what is kept free on their disks.
 fn stores(config: &Config) -> anyhow::Result<(Pair, Arc<Reserve>)> {
     let directories = directories(config);
@@ -308,6 +299,7 @@ pub fn oracle(
         requests: Requests::new(store),
         tolerance: Tolerance::default(),
         bound_nonces: false,
+        shown_recoveries: false,
         permits: Default::default(),
         clock: unix_seconds,
     }

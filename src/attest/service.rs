@@ -85,6 +85,8 @@ pub struct Attestor {
     pub tolerance: Tolerance,
     /// Whether initiations require a withdrawal nonce that commits to the withdrawal.
     pub bound_nonces: bool,
+    /// Whether a returned deposit allows nothing where the hub does not answer whether it applied the recovery.
+    pub shown_recoveries: bool,
     /// The read permits that all claims share.
     pub permits: ReadPermits,
     /// Returns the current unix second.

@@ -5,7 +5,7 @@
 //! | statement | key | slot | excludes | consumes |
 //! |---|---|---|---|---|
 //! | deposit | `deposit/<chain>/<tx>/<mode>/<block hash>` | `deposit/<chain>/<tx>/<mode>` | | |
-//! | fill, refund | `outcome/<order>/<ids>` | | | `deposit/<id>` each, `payment/<chain>/<tx>/<index>` each |
+//! | fill, refund | `outcome/<order>/<ids>` | | | `deposit/<id>` each, `payment/<chain>/<tx>/<index>` each; `return/<id>` each must be free |
 //! | withdrawal | `withdrawal/<chain>/<id>/<verdict>` | | the other verdict | |
 //! | recover | `recover/<idempotency key>` | | | `deposit/<id>` |
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
@@ -14,7 +14,7 @@
 //! | payload params | `payload/<payload id>` | | | `payload/<withdrawal address>` |
 //! | authorization | `authorization/<request hash>` | | | `initiation/<account>/<nonce>` |
 //! | inclusion | `inclusion/<request hash>/<digest>` | | | `inclusion/<request hash>/<index>` each, for its hash |
-//! | exchange of a deposit | `withdraw-and-<fill or refund>/<onchain id>/<nonce>` | | | nothing; `deposit/<id>` must be free |
+//! | exchange of a deposit | `withdraw-and-<fill or refund>/<onchain id>/<nonce>` | | | nothing; `deposit/<id>` and `return/<id>` must be free |
 //! | transfer | `transfer/<idempotency key>` | | | `transfer/<account>/<nonce>` |
 //! | one that a returned deposit allows | | | the outcome of its order | `return/<id>` |
 //!
@@ -130,7 +130,8 @@ impl Statement {
         let mut ids = deposits.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        let statement = Self::new(outcome_key(order, &ids), digest);
+        let mut statement = Self::new(outcome_key(order, &ids), digest);
+        statement.free.extend(ids.iter().map(return_of));
         ids.iter().fold(statement, |statement, id| {
             statement.consuming(format!("deposit/{id}"))
         })
@@ -181,11 +182,11 @@ impl Statement {
     }
 
     /// Adds that the only input of `order`, a deposit that returned to its depositor, allows the statement. A deposit
-    /// allows one, and none where the order ended otherwise.
+    /// allows one, and none where the order ended otherwise; the order does not end otherwise afterwards.
     #[must_use]
     pub fn returning(mut self, order: B256, deposit: B256) -> Self {
         self.excludes.push(outcome_key(order, &[deposit]));
-        self.consuming(format!("return/{deposit}"))
+        self.consuming(return_of(&deposit))
     }
 
     /// The statement that a deposit returns to its depositor, so it serves no outcome of its order.
@@ -353,6 +354,11 @@ fn outcome_key(order: B256, ids: &[B256]) -> String {
     format!("outcome/{order}/{subject}")
 }
 
+/// What a statement consumes that a returned deposit allows.
+fn return_of(deposit: &B256) -> String {
+    format!("return/{deposit}")
+}
+
 /// A transaction's id as it stands in keys.
 pub fn canonical(tx: &TxRef) -> String {
     encode_prefixed(&tx.bytes)
@@ -407,6 +413,8 @@ mod tests {
         let hash = "0xf818afd37a6dc3bc92fb44731011277006db4efa6e9023cd7468c02335d22a4d";
         assert_eq!(fill.key, format!("outcome/{ORDER}/{hash}"));
         assert!(fill.excludes.is_empty());
+        let returns = [format!("return/{ID}"), format!("return/{}", b(2))];
+        assert_eq!(fill.free, returns);
         let fill = fill.paid_by(&base(), &tx("AB", &[0xab]), 4);
         let what: Vec<_> = fill.consumes.iter().map(|c| c.what.as_str()).collect();
         let second = format!("deposit/{}", b(2));
@@ -473,7 +481,8 @@ mod tests {
 
         let exchange = Statement::exchange(&base(), (Outcome::Fill, b(1), b(9)), b(3));
         assert_eq!(exchange.key, format!("withdraw-and-fill/{ID}/{ORDER}"));
-        assert_eq!(exchange.free, [format!("deposit/{ID}")]);
+        let free = ["deposit", "return"].map(|kind| format!("{kind}/{ID}"));
+        assert_eq!(exchange.free, free);
         assert!(exchange.consumes.is_empty());
     }
 

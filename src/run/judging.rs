@@ -10,7 +10,11 @@ use vm::{
     evidence::{self, Read, Recorder, Replay, Rule},
 };
 
-use super::{claiming, clock::unix_seconds, oracle, rules::Rules};
+use super::{
+    clock::unix_seconds,
+    oracle,
+    rules::{self, Rules},
+};
 use crate::{
     api,
     attest::{
@@ -126,7 +130,7 @@ impl Judging {
         let state = Arc::new(api::oracle::State {
             oracle: Attestor {
                 clock: now,
-                ..claiming(config, judged)
+                ..rules::claiming(config, judged)
             },
             listed: Vec::new(),
             repeated: api::oracle::Repeated::default(),

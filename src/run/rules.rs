@@ -5,7 +5,7 @@ use vm::{B256, SpecError};
 
 use super::parts::{accept_routers, finalities, hub, market};
 use crate::{
-    attest::evidence::Judge,
+    attest::{backing::Tolerance, evidence::Judge, service::Attestor},
     chains::Chains,
     config::{Config, Mistakes},
     hub::Settings,
@@ -98,6 +98,16 @@ pub fn judge(config: &Config, chains: &Chains) -> Judge {
     }
 }
 
+/// The oracle with the operator's rules for claims.
+pub fn claiming(config: &Config, oracle: Attestor) -> Attestor {
+    Attestor {
+        tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
+        bound_nonces: config.bound_nonces(),
+        shown_recoveries: config.moves_real_money(),
+        ..oracle
+    }
+}
+
 /// The version of the rules' digest that a daemon of `version` made.
 fn version_of(version: &str) -> u32 {
     let named = version.split_once(MARK);
@@ -107,10 +117,22 @@ fn version_of(version: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::Arc, time::Duration};
+
     use super::*;
+    use crate::{
+        attest::{journal::Journal, peers::Peers},
+        run::oracle,
+        sign::raw::RawKey,
+        store::memory::MemoryStore,
+    };
 
     /// The rules of testnets, or of this environment.
     fn rules(set: &[(&str, &str)]) -> Rules {
+        configured(set).1
+    }
+
+    fn configured(set: &[(&str, &str)]) -> (Config, Rules) {
         let base = [
             ("ENVIRONMENT", "testnets.prod"),
             ("ECDSA_PRIVATE_KEY", "0x01"),
@@ -118,7 +140,30 @@ mod tests {
         let all = base.iter().chain(set);
         let all = all.map(|(name, value)| ((*name).into(), (*value).into()));
         let (config, mistakes) = Config::draft(all);
-        Rules::of(&config, mistakes).unwrap()
+        let rules = Rules::of(&config, mistakes).unwrap();
+        (config, rules)
+    }
+
+    /// `WITHDRAWAL_NONCES` changes nothing of what the hub has to say.
+    #[tokio::test]
+    async fn the_hub_shows_a_recovery_where_real_money_is_at_stake() {
+        let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        for (environment, nonces, expected) in [
+            ("testnets.prod", "", false),
+            ("testnets.prod", "bound", false),
+            ("mainnets.prod", "", true),
+            ("mainnets.prod", "any", true),
+        ] {
+            let set = [("ENVIRONMENT", environment), ("WITHDRAWAL_NONCES", nonces)];
+            let (config, rules) = configured(&set);
+            let store = Arc::new(MemoryStore::default());
+            let journal = Journal::new(store.clone(), Arc::new(RawKey::nobody().unwrap()));
+            let peers = Peers::new(Vec::new(), Duration::ZERO, None).unwrap();
+            let settings = rules.settings.clone();
+            let judged = oracle(&rules.chains, settings, Arc::new(journal), store, peers);
+            let found = claiming(&config, judged).shown_recoveries;
+            assert_eq!(found, expected, "{environment} {nonces}");
+        }
     }
 
     #[tokio::test]

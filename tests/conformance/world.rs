@@ -553,6 +553,7 @@ fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor
         requests: Requests::new(stores.rest.clone()),
         tolerance: Tolerance::default(),
         bound_nonces: false,
+        shown_recoveries: false,
         permits: Default::default(),
         clock: || NOW,
     }

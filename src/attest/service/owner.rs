@@ -196,8 +196,8 @@ impl Attestor {
     }
 
     /// Refuses a deposit whose recovery, the execution with this idempotency key, the hub has not applied: the
-    /// depositor's account then holds other money only. Where the hub gives no answer the check passes, since all of
-    /// it goes to the recipient of the depositor's own order.
+    /// depositor's account then holds other money only. Whoever pays may name anybody as the depositor, and writes the
+    /// order, so the hub has to say so; a hub that gives no answer is believed only where no real money is at stake.
     async fn check_recovered(&self, recovery: B256) -> Result<(), Error> {
         let Some(block) = self.hub.settled().await? else {
             return Err(Refusal::NotRecovered.into());
@@ -205,6 +205,7 @@ impl Attestor {
         match self.hub.is_executed(recovery, &block).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(Refusal::NotRecovered.into()),
+            Err(error) if self.shown_recoveries => Err(error.into()),
             Err(error) => {
                 tracing::warn!(%error, "the hub does not answer whether it gave a deposit back");
                 Ok(())

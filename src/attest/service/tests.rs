@@ -244,6 +244,7 @@ fn world_on(store: Arc<dyn Store>) -> World {
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
         tolerance: Tolerance::default(),
         bound_nonces: false,
+        shown_recoveries: false,
         permits: Default::default(),
         clock: || 1_700_000_000,
     };

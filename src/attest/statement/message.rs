@@ -2,7 +2,7 @@
 
 use vm::types::{B256, ChainId, EvmAddress, U256};
 
-use super::{Consumption, Outcome, Statement};
+use super::{Consumption, Outcome, Statement, return_of};
 
 impl Statement {
     /// The entry `id` of `account` in the generic mapping. It depends on no chain: its account signed for it.
@@ -62,7 +62,8 @@ impl Statement {
         let key = format!("withdraw-and-{outcome}/{deposit}/{nonce}");
         let mut statement = Self::new(key, digest);
         statement.chains.push(hub.clone());
-        statement.free.push(format!("deposit/{deposit}"));
+        let free = [format!("deposit/{deposit}"), return_of(&deposit)];
+        statement.free.extend(free);
         statement
     }
 }

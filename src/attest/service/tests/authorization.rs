@@ -134,6 +134,7 @@ async fn a_deposit_that_returned_allows_an_authorization_or_an_initiation() {
     assert_eq!(authorized(&world, &claim).await, "OK");
     assert_eq!(authorized(&world, &claim).await, "OK");
     assert_eq!(world.initiated(&claim).await, "conflict");
+    assert_eq!(word(world.fill(&fixture).await), "conflict");
     let mut other = claim.clone();
     other.requested.nonce = B256::with_last_byte(10).to_string();
     assert_eq!(authorized(&world, &other).await, "conflict");

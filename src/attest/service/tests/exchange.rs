@@ -3,6 +3,7 @@
 use vm::protocol::message::Domain;
 
 use super::{
+    owned::{given_back, returning},
     recover::{known, leg},
     *,
 };
@@ -13,7 +14,10 @@ const OURS: &str = "0xb7064203155a802ad4966746909a304700000000000000000000000000
 const EXECUTOR: EvmAddress = EvmAddress::repeat_byte(6);
 
 fn exchanging(fixture: &Fixture) -> World {
-    let mut world = world().playing(fixture);
+    with_executor(world().playing(fixture))
+}
+
+fn with_executor(mut world: World) -> World {
     world.oracle.hub.settings.executor = Some(EXECUTOR);
     world
 }
@@ -86,6 +90,17 @@ async fn nothing_is_signed_once_the_deposit_is_its_solvers() {
     }
     // What was signed before is still answered.
     assert_eq!(exchanged(&world, &before).await, "OK");
+}
+
+#[tokio::test]
+async fn nothing_is_signed_once_the_deposit_has_gone_back() {
+    let fixture = Fixture::new();
+    let world = with_executor(given_back(&fixture));
+    assert_eq!(world.initiated(&returning(&fixture)).await, "OK");
+    for outcome in [Outcome::Fill, Outcome::Refund] {
+        let found = exchanged(&world, &asked(&fixture, outcome)).await;
+        assert_eq!(found, "conflict", "{outcome}");
+    }
 }
 
 #[tokio::test]

@@ -476,8 +476,13 @@ async fn a_deposit_that_returned_goes_where_its_order_refunds_it() {
         ("read", |w| {
             *w.ethereum.broken.lock().unwrap() = Some(ReadError::Quorum("two forks".into()));
         }),
-        // Where the hub does not say what it executed.
+        // A hub that does not say what it executed has to where real money is at stake.
+        ("read", |w| {
+            *w.hub.executed.lock().unwrap() = None;
+            w.oracle.shown_recoveries = true;
+        }),
         ("OK", |w| *w.hub.executed.lock().unwrap() = None),
+        ("OK", |w| w.oracle.shown_recoveries = true),
         ("OK", |_| {}),
     ];
     for (at, (code, change)) in states.iter().enumerate() {
@@ -526,6 +531,9 @@ async fn a_deposit_allows_one_withdrawal_and_none_beside_a_fill() {
     let filled = given_back(&fixture);
     assert_eq!(word(filled.fill(&fixture).await), "OK");
     assert_eq!(filled.initiated(&claim).await, "conflict");
+    // The other way round, too.
+    assert_eq!(word(world.fill(&fixture).await), "conflict");
+    assert_eq!(word(world.refund(&fixture).await), "conflict");
     // Its block is watched.
     let ethereum = vm::ChainId::new("ethereum");
     let watched = world.oracle.journal.watched(&ethereum, None, 9).await;
