@@ -11,8 +11,10 @@ use vm::{Address, Amount, B256, Receipt, protocol::limits};
 
 use super::{
     Refusal,
+    claim::malformed,
     deposit::{Listed, Message},
     order::{RefundTerms, Terms},
+    refund::is_nobody,
 };
 
 /// The age in seconds after which a deposit can return without its order.
@@ -42,7 +44,7 @@ pub struct Destination<'a> {
 
 impl Destination<'_> {
     /// Refuses all but the whole deposit of `message`, for its depositor, to the recipient of the only refund of
-    /// `terms` in this currency of this chain. The order must have one input.
+    /// `terms` in this currency of this chain. The order must have one input, and name an account as that recipient.
     pub fn check(&self, terms: &Terms, message: &Message) -> Result<(), Refusal> {
         let other = |what: &str| Err(Refusal::OtherReturn(what.into()));
         let refunds = terms.inputs.iter().flat_map(|input| &input.refunds);
@@ -58,6 +60,11 @@ impl Destination<'_> {
         };
         if refund.recipient != *self.recipient {
             return other("Recipient does not match the order refund entry");
+        }
+        // A refund to the native currency's address is the depositor's: a withdrawal pays what it names.
+        let nobody = is_nobody(refund.family, self.recipient);
+        if nobody.map_err(|why| malformed("body/recipient", why))? {
+            return other("The order refund entry names no account as its recipient");
         }
         let deposit = &message.deposit;
         if deposit.amount != self.amount {

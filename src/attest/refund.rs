@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use alloy::primitives::aliases::U1024;
-use vm::{Address, Seen};
+use vm::{Address, CodecError, Family, Seen};
 
 use super::{
     Refusal,
@@ -117,8 +117,8 @@ impl Given<'_> {
     }
 }
 
-/// The recipient of a refund: the depositor where the order names the native currency's address. Money sent to that
-/// address or to the zero address is lost and refunds nothing.
+/// The recipient of a refund: the depositor where the order names the native currency's address. What nobody gets
+/// refunds nothing.
 pub fn recipient(
     index: usize,
     option: &RefundTerms,
@@ -133,8 +133,32 @@ pub fn recipient(
             depositor.map_err(|error| malformed(&path, error))?
         }
     };
-    if recipient == native || recipient.bytes().iter().all(|byte| *byte == 0) {
-        return Err(Refusal::NoRefundRecipient(index));
+    match is_nobody(option.family, &recipient).map_err(|e| malformed(&path, e))? {
+        true => Err(Refusal::NoRefundRecipient(index)),
+        false => Ok(recipient),
     }
-    Ok(recipient)
+}
+
+/// Whether money sent to `address` is lost: no account has the native currency's address, or the zero address.
+pub fn is_nobody(family: &Family, address: &Address) -> Result<bool, CodecError> {
+    let is_zero = address.bytes().iter().all(|byte| *byte == 0);
+    Ok(is_zero || *address == family.native()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use vm::FAMILIES;
+
+    use super::*;
+    use crate::attest::fixtures::{self, DEPOSITOR, address};
+
+    #[test]
+    fn nobody_has_a_native_currencys_address() {
+        for family in FAMILIES {
+            let native = family.native().unwrap();
+            assert_eq!(is_nobody(family, &native), Ok(true), "{}", family.name);
+        }
+        let somebody = is_nobody(fixtures::family(), &address(DEPOSITOR));
+        assert_eq!(somebody, Ok(false));
+    }
 }

@@ -517,6 +517,20 @@ async fn an_order_says_one_way_for_its_deposit_to_return() {
     }
 }
 
+/// The native currency's address means the depositor in a refund (guide: protocol 7.4), and is nobody's in a withdrawal.
+#[tokio::test]
+async fn a_deposit_does_not_return_to_nobody() {
+    let fixture = Fixture::ordering(|order| {
+        order.inputs[0].refunds[0].recipient = NATIVE.into();
+    });
+    for recipient in [NATIVE, DEPOSITOR] {
+        let mut claim = returning(&fixture);
+        claim.requested.recipient = recipient.into();
+        let found = given_back(&fixture).initiated(&claim).await;
+        assert_eq!(found, "RECOVERY_MISMATCH", "{recipient}");
+    }
+}
+
 #[tokio::test]
 async fn a_deposit_allows_one_withdrawal_and_none_beside_a_fill() {
     let fixture = Fixture::new();
