@@ -7,6 +7,7 @@ use super::{at_head, state, view};
 
 sol! {
     function payloads(bytes32 id) returns (bytes);
+    function payloadBuilders(string chainId, bytes depository) returns (address);
     function hashToSign(uint256 chainId, string depository, bytes payload, uint32 index) returns (bytes32);
     function signedPayloads(bytes32 id, bytes32 hash) returns (bytes);
 }
@@ -62,6 +63,29 @@ impl Allocator {
         let call = signedPayloadsCall { id, hash };
         let signature = view(state, self.contract, &call, block).await?;
         Ok(Some(signature).filter(|signature| !signature.is_empty()))
+    }
+
+    /// Whether the hub's own allocator makes withdrawals from `depository` of `chain`, as of a final block.
+    pub async fn serves(&self, chain: &str, depository: &Bytes) -> Result<bool, ReadError> {
+        let call = &payloadBuildersCall {
+            chainId: chain.to_owned(),
+            depository: depository.clone(),
+        };
+        let read = |head: Head| async move { self.has_builder(call, &head).await };
+        at_head(&self.chain, read, |serves: &bool| *serves).await
+    }
+
+    async fn has_builder(
+        &self,
+        call: &payloadBuildersCall,
+        head: &Head,
+    ) -> Result<bool, ReadError> {
+        let state = state(&self.chain)?;
+        let Some(block) = state.settled(head).await? else {
+            return Ok(false);
+        };
+        let builder = view(state, self.contract, call, &block).await?;
+        Ok(!builder.is_zero())
     }
 
     async fn recorded(&self, id: B256, head: &Head) -> Result<Option<Payload>, ReadError> {

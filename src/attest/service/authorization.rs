@@ -4,7 +4,7 @@
 use vm::{
     B256, ChainId, U256,
     protocol::{
-        message::{Domain, Inclusion, TypedMessage},
+        message::{Authorization, Domain, Inclusion, TypedMessage},
         request::WithdrawRequest,
     },
 };
@@ -75,6 +75,7 @@ impl Attestor {
         if let Some(returned) = returned {
             self.check_nonce(&returned, message.nonce)?;
             requested.check_bare()?;
+            self.check_served(&message).await?;
             statement = returned.allow(statement);
         }
         let [signatures] = self.signed([(spelled, &statement)], asked).await?;
@@ -83,6 +84,17 @@ impl Attestor {
             domain,
             signatures,
         })
+    }
+
+    /// Refuses a request that the hub's own allocator makes no withdrawal of: whoever asks uses up the deposit that goes
+    /// back by it.
+    async fn check_served(&self, request: &Authorization) -> Result<(), Error> {
+        let allocator = self.hub.own_allocator().map_err(Error::NoAllocator)?;
+        let (chain, depository) = (&request.chain_id, &request.depository);
+        match allocator.serves(chain, depository).await? {
+            true => Ok(()),
+            false => Err(Refusal::WithdrawalsUnsupported(chain.into()).into()),
+        }
     }
 
     /// Attests which hashes the hub's own allocator has for a withdraw request, in the order of `indexes`, each once.

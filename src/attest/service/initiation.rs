@@ -93,6 +93,10 @@ impl Attestor {
         if self.bound_nonces && chain.spec.depository.as_ref() != Some(&owned.depository) {
             owned.check_bound()?;
         }
+        // Whoever asks uses up the deposit, and says nothing of what else the allocator is told.
+        if matches!(claim.proof, Proof::Return(_)) {
+            self.payload_message(&chain.spec, &owned, amount, None)?;
+        }
         let permit = self.permit(requested, &owner, &claim.proof).await?;
         let asked = self.ask(question);
         let returned = self.returned(permit, (requested, &owner)).await?;

@@ -1,21 +1,28 @@
 //! Payload params: what the allocator is told about a withdrawal for which the hub has set a balance apart (guide:
 //! protocol 8.7).
 
+use serde_json::{Map, Value};
 use vm::{
-    ChainId,
-    protocol::{message::TypedMessage, request::PayloadParams},
+    Amount, ChainId, ChainSpec,
+    protocol::{
+        message::{self, TypedMessage},
+        request::PayloadParams,
+    },
 };
 
 use super::{Attestor, Error, OwnedClaim};
-use crate::attest::{
-    Refusal,
-    claim::malformed,
-    peers::{
-        Question,
-        answer::{Corroborated, Spelled},
+use crate::{
+    attest::{
+        Refusal,
+        claim::malformed,
+        peers::{
+            Question,
+            answer::{Corroborated, Spelled},
+        },
+        statement::Statement,
+        withdrawal::{self, Owned},
     },
-    statement::Statement,
-    withdrawal,
+    hub::Spender,
 };
 
 /// Payload params with their signatures, ours first.
@@ -25,7 +32,34 @@ pub struct PayloadAnswer {
     pub signatures: Vec<Corroborated>,
 }
 
+/// What the allocator's spender submits of a withdrawal.
+pub(super) struct PayloadMessage<'a> {
+    spender: &'a Spender,
+    params: PayloadParams,
+    message: message::PayloadParams,
+}
+
 impl Attestor {
+    /// What the allocator is told of the withdrawal of `amount` for `owned`. Refuses one of which it cannot be told.
+    pub(super) fn payload_message(
+        &self,
+        spec: &ChainSpec,
+        owned: &Owned,
+        amount: Amount,
+        additional: Option<&Map<String, Value>>,
+    ) -> Result<PayloadMessage<'_>, Refusal> {
+        let spender = self.hub.settings.allocator_spender.as_ref();
+        let spender = spender.ok_or(Refusal::NotConfigured("allocator spender"))?;
+        let params = withdrawal::payload_params(spec, owned, amount, additional);
+        let params = params.map_err(|why| malformed("body", why))?;
+        let message = params.message().map_err(|why| malformed("body", why))?;
+        Ok(PayloadMessage {
+            spender,
+            params,
+            message,
+        })
+    }
+
     /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount.
     pub async fn owned_initiated(
         &self,
@@ -39,12 +73,11 @@ impl Attestor {
         let owned = self.owned_by(chain, claim)?;
         let spec = &chain.spec;
         withdrawal::check_values(spec, &owned.depository)?;
-        let spender = self.hub.settings.allocator_spender.as_ref();
-        let spender = spender.ok_or(Refusal::NotConfigured("allocator spender"))?;
-        let additional = requested.additional.as_ref();
-        let params = withdrawal::payload_params(spec, &owned, amount, additional);
-        let params = params.map_err(|why| malformed("body", why))?;
-        let message = params.message().map_err(|why| malformed("body", why))?;
+        let PayloadMessage {
+            spender,
+            params,
+            message,
+        } = self.payload_message(spec, &owned, amount, requested.additional.as_ref())?;
         let permit = self.permit(requested, &owner, &claim.proof).await?;
         let asked = self.ask(question);
         let returned = self.returned(permit, (requested, &owner)).await?;

@@ -70,6 +70,8 @@ struct State {
     order_account: Mutex<EvmAddress>,
     /// Whether the generic mapping has an entry.
     mapped: Mutex<bool>,
+    /// Whether the hub's own allocator makes withdrawals.
+    serves: Mutex<bool>,
     /// The keys that the oracle contract has executed; `None` makes it fail.
     executed: Mutex<Option<HashSet<B256>>>,
     settled: Mutex<Option<Block>>,
@@ -95,6 +97,7 @@ impl State {
             signature: Mutex::default(),
             order_account: Mutex::default(),
             mapped: Mutex::default(),
+            serves: Mutex::new(true),
             executed: Mutex::new(Some(HashSet::new())),
             settled: Mutex::new(Some(fixtures::block(10))),
             broken: Mutex::default(),
@@ -149,6 +152,10 @@ impl State {
             (68, [0xca, 0xd2, 0xab, 0x23]) if settled => {
                 let created = U256::from(u8::from(*self.mapped.lock().unwrap()));
                 return Ok((Bytes::new(), created).abi_encode_params().into());
+            }
+            // payloadBuilders(string,bytes)
+            (_, [0x24, 0xd3, 0x8b, 0x9f]) if settled => {
+                U256::from(u8::from(*self.serves.lock().unwrap()))
             }
             // isExecuted(bytes32)
             (36, [0xe5, 0x2c, 0xb3, 0x6a]) if settled => {

@@ -150,6 +150,19 @@ async fn a_deposit_that_returned_allows_an_authorization_or_an_initiation() {
     assert_eq!(authorized(&bound, &claim).await, "ORDER_NOT_GIVEN_UP");
 }
 
+/// Whoever asks first uses a returned deposit up: an authorization that leads nowhere would keep it from its depositor.
+#[tokio::test]
+async fn a_deposit_that_returned_authorizes_only_what_the_allocator_serves() {
+    let fixture = Fixture::new();
+    let (world, claim) = (with_allocator(given_back(&fixture)), returning(&fixture));
+    *world.hub.serves.lock().unwrap() = false;
+    let found = authorized(&world, &claim).await;
+    assert_eq!(found, "WITHDRAWALS_UNSUPPORTED");
+    // The owner's own word is his own risk, and the deposit is not used up.
+    assert_eq!(authorized(&world, &owned(|_| {})).await, "OK");
+    assert_eq!(world.initiated(&claim).await, "OK");
+}
+
 /// A world whose allocator has these hashes for the request of [`claim`], by index.
 fn hashing(hashes: &[(u64, u8)]) -> World {
     let world = with_allocator(world());

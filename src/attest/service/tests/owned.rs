@@ -14,7 +14,7 @@ use vm::{
     },
 };
 
-use super::*;
+use super::{payload::with_spender, *};
 use crate::attest::owner::{OwnerSignature, Requested};
 
 fn requested(kind: Kind) -> Requested {
@@ -397,7 +397,7 @@ fn recovery(fixture: &Fixture) -> B256 {
 
 /// A world in which the hub has given the fixture's deposit back to its depositor.
 pub(super) fn given_back(fixture: &Fixture) -> World {
-    let mut world = world().playing(fixture);
+    let mut world = with_spender(world().playing(fixture));
     *world.hub.balance.lock().unwrap() = U256::from(1000);
     *world.hub.mapped.lock().unwrap() = true;
     world.oracle.hub.settings.generic_mapping = Some(EvmAddress::repeat_byte(8));

@@ -12,7 +12,7 @@ use crate::hub::Spender;
 
 type Case = (&'static str, fn(&mut OwnedClaim));
 
-fn with_spender(mut world: World) -> World {
+pub(super) fn with_spender(mut world: World) -> World {
     let contract = EvmAddress::repeat_byte(3);
     world.oracle.hub.settings.allocator_spender = Some(Spender {
         contract,
@@ -129,14 +129,37 @@ async fn a_withdrawal_address_has_one_payload() {
 #[tokio::test]
 async fn a_deposit_that_returned_is_initiated_and_then_told_to_the_allocator() {
     let fixture = Fixture::new();
-    let (world, claim) = (with_spender(given_back(&fixture)), returning(&fixture));
+    let (world, claim) = (given_back(&fixture), returning(&fixture));
     assert_eq!(world.initiated(&claim).await, "OK");
     assert_eq!(told(&world, &claim).await, "OK");
     // Nobody signed what else the allocator is told.
     let mut more = claim;
     more.requested.additional = Some(Map::from_iter([("x".to_owned(), Value::Null)]));
-    let world = with_spender(given_back(&fixture));
+    let world = given_back(&fixture);
     assert_eq!(told(&world, &more).await, "OWNER_SIGNATURE_MISSING");
+}
+
+/// Whoever asks first uses a returned deposit up: a stranger must not leave its money where nothing moves it on.
+#[tokio::test]
+async fn a_deposit_that_returned_is_set_apart_only_where_the_allocator_can_be_told() {
+    static MORE: LazyLock<Family> = LazyLock::new(|| Family {
+        withdrawals: vm::bitcoin::FAMILY.withdrawals,
+        ..*fixtures::family()
+    });
+    let (fixture, signed) = (Fixture::new(), owned(|_| {}));
+    let claim = returning(&fixture);
+    let mut without = given_back(&fixture);
+    without.oracle.hub.settings.allocator_spender = None;
+    assert_eq!(without.initiated(&claim).await, "CONTRACT_NOT_CONFIGURED");
+    assert_eq!(without.initiated(&signed).await, "OK");
+    // The owner says what the allocator is told besides.
+    let mut more = given_back(&fixture);
+    let mut spec = fixtures::spec("ethereum");
+    spec.family = &MORE;
+    let known = more.oracle.chains.get_mut("ethereum").unwrap();
+    known.chain.as_mut().unwrap().spec = Arc::new(spec);
+    assert_eq!(more.initiated(&claim).await, "INVALID_REQUEST");
+    assert_eq!(more.initiated(&signed).await, "OK");
 }
 
 /// Signatures that do not cover the values of what they spend leave to miners what a payload does not name.
