@@ -126,6 +126,20 @@ async fn a_withdrawal_address_has_one_payload() {
     assert_eq!(told(&world, &next).await, "OK");
 }
 
+/// A unit that somebody sends it keeps nothing there: the owner signs for all that the address holds.
+#[tokio::test]
+async fn what_somebody_sends_to_a_withdrawal_address_leaves_with_the_rest() {
+    let world = apart();
+    *world.hub.balance.lock().unwrap() = U256::from(501);
+    let found = told(&world, &owned(|_| {})).await;
+    assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT");
+    let whole = owned(|requested| requested.amount = "501".into());
+    assert_eq!(told(&world, &whole).await, "OK");
+    // It is the same address, whose one payload that is.
+    *world.hub.balance.lock().unwrap() = U256::from(500);
+    assert_eq!(told(&world, &owned(|_| {})).await, "conflict");
+}
+
 #[tokio::test]
 async fn a_deposit_that_returned_is_initiated_and_then_told_to_the_allocator() {
     let fixture = Fixture::new();
