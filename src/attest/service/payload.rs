@@ -60,7 +60,8 @@ impl Attestor {
         })
     }
 
-    /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount.
+    /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount. The amount of a
+    /// deposit that goes back is the deposit's, whatever somebody sends to its address besides: that may hold more.
     pub async fn owned_initiated(
         &self,
         claim: &OwnedClaim,
@@ -86,7 +87,10 @@ impl Attestor {
             requested.check_bare()?;
         }
         let (address, token) = (owned.address, owned.token);
-        let held = self.hub.holds_exactly(address, token, amount).await?;
+        let held = match returned {
+            Some(_) => self.hub.holds(address, token, amount).await?,
+            None => self.hub.holds_exactly(address, token, amount).await?,
+        };
         let block = held.ok_or(Refusal::OtherAddressBalance)?;
         let digest = message.digest(&spender.domain);
         let spelled = Spelled::payload(&params, digest, spender);

@@ -145,6 +145,11 @@ async fn a_deposit_that_returned_is_initiated_and_then_told_to_the_allocator() {
     let fixture = Fixture::new();
     let (world, claim) = (given_back(&fixture), returning(&fixture));
     assert_eq!(world.initiated(&claim).await, "OK");
+    *world.hub.balance.lock().unwrap() = U256::from(999);
+    let found = told(&world, &claim).await;
+    assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT");
+    // Nobody may have signed for what somebody sends there.
+    *world.hub.balance.lock().unwrap() = U256::from(1001);
     assert_eq!(told(&world, &claim).await, "OK");
     // Nobody signed what else the allocator is told.
     let mut more = claim;
