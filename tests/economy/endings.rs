@@ -1,6 +1,6 @@
 //! How requests end, with strangers and without them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, slice};
 
 use alloy::primitives::{Address, U256};
 use hyper::Method;
@@ -285,15 +285,14 @@ pub fn explains(plan: &Plan, found: &Difference, with: &Endings, other: &Endings
     }
 }
 
-/// From where on two texts differ.
-fn difference(one: &str, other: &str) -> String {
-    let pairs = one.bytes().zip(other.bytes());
-    let same = pairs.take_while(|(one, other)| one == other).count();
-    let from = |text: &str| -> String {
-        let rest = text.chars().skip(same.saturating_sub(100));
-        rest.take(400).collect()
+/// The words in which two texts differ, but for amounts that are nearly the same.
+fn difference(one: &[String], other: &[String]) -> String {
+    let pairs = one.iter().zip(other);
+    let differs = |(one, other): &(&String, &String)| {
+        !is_alike(slice::from_ref(*one), slice::from_ref(*other))
     };
-    format!("{}, and without strangers {}", from(one), from(other))
+    let words: Vec<_> = pairs.filter(differs).collect();
+    format!("the second of each without strangers: {words:?}")
 }
 
 /// Whether what is told of a request depends on nothing but its one deposit. With a second one, what is
@@ -441,10 +440,9 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Difference
             let what = format!("honest {at} ends in {status}, and in {before} without strangers");
             differs(false, what);
         } else if exact && other.map(Ending::timeless) != Some(ending.timeless()) {
-            let other = other.map(|other| other.public.to_string());
-            let other = other.unwrap_or_default();
-            let what = difference(&other, &ending.public.to_string());
-            differs(true, format!("honest {at} reads {what}"));
+            let other = other.map(|other| other.told.as_slice());
+            let what = difference(other.unwrap_or_default(), &ending.told);
+            differs(true, format!("honest {at} is told otherwise, {what}"));
         }
     }
     wrong

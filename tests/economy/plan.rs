@@ -306,8 +306,8 @@ impl Plan {
         }
     }
 
-    /// The same without strangers, in which deposits and weather come some seconds sooner or later, as they do where a
-    /// stranger's questions take some. `turn` tells such plans apart.
+    /// The same without strangers, in which deposits and weather come some seconds sooner or later, and deaths some
+    /// commits: a stranger's questions take time, and his orders are commits. `turn` tells such plans apart.
     pub fn at_other_moments(&self, turn: u64) -> Self {
         let mut rng = stream(self.family, &format!("moments {turn}"));
         let mut shifted = |at: u64| (at + rng.u64(0..=2 * SHIFT)).saturating_sub(SHIFT);
@@ -315,8 +315,11 @@ impl Plan {
         for one in &mut plan.honest {
             one.pause = shifted(one.pause);
         }
-        for (at, _) in &mut plan.weather {
+        for (at, what) in &mut plan.weather {
             *at = shifted(*at);
+            if let Weather::Crash(death) = what {
+                death.commits = shifted(death.commits).max(1);
+            }
         }
         plan
     }

@@ -283,6 +283,8 @@ mod tests {
     /// With the question which chain it is.
     const BATCH: usize = 3;
 
+    type Change = fn(&mut Value);
+
     /// Gives the second answer of a batch the id that `id` makes.
     fn renumber(said: &mut Value, id: fn(&[Value]) -> Value) {
         if let Some(all) = said.as_array_mut() {
@@ -294,7 +296,7 @@ mod tests {
     #[tokio::test]
     async fn answers_of_a_batch_are_told_apart_by_their_ids() {
         // Where a call has no answer the calls are sent again, one by one.
-        let changes: [(&str, fn(&mut Value), usize); 5] = [
+        let changes: [(&str, Change, usize); 5] = [
             ("plain", |_| {}, usize::MAX),
             (
                 "turned",
