@@ -117,7 +117,7 @@ impl Daemon {
         let judged = oracle(&chains, settings, journal.clone(), store, peers);
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: rules::claiming(config, judged),
+            oracle: rules::claiming(config, judged).with_reserve(reserve.clone()),
             force: config.claims.force.clone(),
             repeated: oracle::Repeated::default(),
             shadow: parts::shadow(config)?,
@@ -172,6 +172,7 @@ impl Daemon {
         let integrator_admin = self.integrator_admin().await?;
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
+        background.spawn("disk", self.reserve.clone().watch(shutdown.clone()));
         let integrators = integrator_admin.integrators.clone();
         for watcher in self.watchers {
             let name = format!("watcher of {}", watcher.chain());
@@ -183,7 +184,6 @@ impl Daemon {
             server::serve(listeners.ops, self.ops, shutdown.clone()).boxed(),
         ];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
-            background.spawn("disk", self.reserve.clone().watch(shutdown.clone()));
             let over = Deps {
                 store: self.pair.store.clone(),
                 reserve: self.reserve.clone(),

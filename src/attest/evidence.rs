@@ -18,6 +18,8 @@ pub use crate::store::rows::evidence::Evidence;
 const OF_STRANGERS: usize = 8 << 10;
 /// The same for a caller with a key.
 const OF_KEYS: usize = 256 << 10;
+/// The same for a caller without a key where nothing was read: a key to sign such claims with costs nothing.
+const OF_STRANGERS_UNREAD: usize = 2 << 10;
 
 /// A request to the oracle.
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ pub struct Claim {
 impl Claim {
     /// What equal requests share, whoever sends them; `None` for one that is too large to keep.
     pub fn digest(&self) -> Option<B256> {
-        if !self.is_kept() {
+        if self.size() > self.most(true) {
             return None;
         }
         let mut hash = Sha256::new();
@@ -51,16 +53,23 @@ impl Claim {
         B256::from_slice(&hash.finalize())
     }
 
-    fn is_kept(&self) -> bool {
-        self.body.len() <= self.most()
+    /// The bytes of what its caller wrote.
+    fn size(&self) -> usize {
+        self.target.len() + self.body.len()
     }
 
-    /// The most bytes that are kept for its caller.
-    fn most(&self) -> usize {
-        match self.key {
-            Some(_) => OF_KEYS,
-            None => OF_STRANGERS,
+    /// The most bytes that are kept for its caller; `read` says whether anything was read for it.
+    fn most(&self, read: bool) -> usize {
+        match (&self.key, read) {
+            (Some(_), _) => OF_KEYS,
+            (None, true) => OF_STRANGERS,
+            (None, false) => OF_STRANGERS_UNREAD,
         }
+    }
+
+    /// The target without the query, in which a caller writes whatever it likes.
+    fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
     }
 }
 
@@ -168,13 +177,16 @@ pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowEr
         known,
         reads,
     } = under_way;
-    let body = claim
-        .is_kept()
-        .then(|| String::from_utf8_lossy(&claim.body));
     let reads = reads.all();
+    let most = claim.most(!reads.is_empty());
+    let is_kept = claim.size() <= most;
+    let (target, body) = match is_kept {
+        true => (&*claim.target, String::from_utf8_lossy(&claim.body)),
+        false => (claim.path(), "".into()),
+    };
     let mut evidence = Evidence {
-        target: claim.target.clone(),
-        body: body.unwrap_or_default().into_owned(),
+        target: target.to_owned(),
+        body: body.into_owned(),
         key: claim.key.clone(),
         version: judge.version.clone(),
         configuration: judge.configuration,
@@ -184,8 +196,8 @@ pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowEr
     let events: usize = evidence.reads.iter().map(|read| read.answer.events()).sum();
     aside(events > LARGE_EVENTS, || {
         let row = evidence.encode()?;
-        if row.len() <= claim.most() {
-            let claim = known.digest;
+        if row.len() <= most {
+            let claim = known.digest.filter(|_| is_kept);
             return Ok(Some(Recorded { row, claim }));
         }
         for read in &mut evidence.reads {
@@ -194,4 +206,66 @@ pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowEr
         let row = evidence.encode()?;
         Ok(Some(Recorded { row, claim: None }))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use vm::evidence::{Answer, note};
+
+    use super::*;
+
+    const PATH: &str = "/attestations/signatures/nonce-mapping/v2";
+
+    fn claim(query: usize, body: usize, key: Option<&str>) -> Claim {
+        Claim {
+            target: format!("{PATH}?{}", "x".repeat(query)),
+            body: "y".repeat(body).into_bytes().into(),
+            key: key.map(str::to_owned),
+        }
+    }
+
+    /// What is recorded for a claim for which a chain was read, or none.
+    async fn recorded(claim: &Claim, read: bool) -> (Evidence, Option<B256>) {
+        let work = async {
+            if read {
+                note(|| Read {
+                    chain: ChainId::new("base"),
+                    question: Question::Head { fresh: false },
+                    answer: Answer::Contains(true),
+                    required: 1,
+                    votes: Vec::new(),
+                });
+            }
+            now(&Judge::default(), None)
+        };
+        let recorded = of(claim.clone(), work).await.unwrap().unwrap();
+        (Evidence::decode(&recorded.row).unwrap(), recorded.claim)
+    }
+
+    #[tokio::test]
+    async fn what_a_caller_wrote_is_kept_as_a_whole_or_not_at_all() {
+        let long = 3 << 10;
+        for (query, body, key, read, kept) in [
+            (9, 900, None, false, true),
+            (9, long, None, false, false),
+            (long, 900, None, false, false),
+            (9, long, None, true, true),
+            (long, long, None, true, true),
+            (2 * long, long, None, true, false),
+            (2 * long, long, Some("k"), true, true),
+            (2 * long, long, Some("k"), false, true),
+            (100 * long, 9, Some("k"), true, false),
+        ] {
+            let what = format!("{query} {body} {key:?} {read}");
+            let claim = claim(query, body, key);
+            let (evidence, digest) = recorded(&claim, read).await;
+            let (target, text) = match kept {
+                true => (&*claim.target, "y".repeat(body)),
+                false => (PATH, String::new()),
+            };
+            assert_eq!((&*evidence.target, evidence.body), (target, text), "{what}");
+            assert_eq!(digest.is_some(), kept, "{what}");
+            assert_eq!(evidence.reads.is_empty(), !read, "{what}");
+        }
+    }
 }

@@ -57,7 +57,11 @@ use super::{
     read::{Found, ReadPermits, Unread, Wanted},
     statement::Statement,
 };
-use crate::{chains::Closed, hub::Hub, store::requests::Requests};
+use crate::{
+    chains::{Closed, asking},
+    hub::Hub,
+    store::{requests::Requests, reserve::Reserve},
+};
 
 /// A configured chain of the oracle.
 pub struct Reachable {
@@ -108,6 +112,9 @@ pub enum Error {
     /// No provider can tell whether the allocator recorded a withdrawal.
     #[error("the oracle cannot read the allocator: {0}")]
     NoAllocator(String),
+    /// The remaining disk space is reserved.
+    #[error("the disk is nearly full")]
+    NoRoom,
     /// The operator's settings are inconsistent.
     #[error("{0}")]
     Setup(String),
@@ -135,6 +142,15 @@ pub struct Attested {
 }
 
 impl Attestor {
+    /// Signs nothing new that costs a caller without a key nothing, while `reserve` is low.
+    #[must_use]
+    pub fn with_reserve(self, reserve: Arc<Reserve>) -> Self {
+        Self {
+            requests: self.requests.with_reserve(reserve),
+            ..self
+        }
+    }
+
     /// The family of a configured chain.
     pub fn family(&self, chain: &str) -> Option<&'static Family> {
         self.chains.get(chain)?.family
@@ -160,6 +176,16 @@ impl Attestor {
         let chain = self.chain(chain)?.clone();
         let transaction = named(&chain, transaction, hints, path)?;
         Ok(Wanted { chain, transaction })
+    }
+
+    /// For a statement that costs its caller nothing, and whose rows live for ever: refuses it to a caller without a key
+    /// while the disk is low, unless it stands already.
+    async fn check_room(&self, statement: &Statement) -> Result<(), Error> {
+        if asking::is_stranger() && self.requests.room().is_err() {
+            let known = self.journal.entry(&statement.key).await?;
+            known.ok_or(Error::NoRoom)?;
+        }
+        Ok(())
     }
 
     fn ask(&self, question: Option<&Question>) -> Option<Asked> {

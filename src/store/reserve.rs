@@ -1,5 +1,5 @@
 //! The disk space that stays free for signing, filling and refunding. When less is free, the daemon accepts no
-//! quotes.
+//! quotes, and signs nothing new that costs a caller without a key nothing.
 
 use std::{
     io,

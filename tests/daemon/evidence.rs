@@ -825,27 +825,29 @@ async fn a_claim_is_judged_as_of_the_caller_who_is_named() {
 async fn a_strangers_large_request_is_not_kept() {
     let world = world::world().await;
     let setup = daemon().recorded(&world);
-    let daemon = setup.start().await;
-    let mut claim = recorded(DEPOSITS);
-    claim["padding"] = json!("x".repeat(100_000));
-    let headers = [("content-type", "application/json")];
-    let body = claim.to_string().into_bytes();
-    assert_eq!(
-        daemon
-            .ask("POST", DEPOSITS, &headers, Some(body))
-            .await
-            .status,
-        200
-    );
-    let (chain, transaction) = transactions(&claim).remove(0);
-    let read = document(&setup, &daemon, &chain, &transaction).await;
-    assert_eq!(
-        (&read["request"]["body"], &read["answer"]),
-        (&json!(""), &Value::Null)
-    );
-    let why = intentd(&setup, &daemon, &["verify", "-"], &read.to_string()).await;
-    assert!(why.unwrap_err().contains("too large to keep"));
-    daemon.stop().await;
+    for (query, padding) in [
+        (String::new(), 100_000),
+        (format!("?{}", "x".repeat(9_000)), 0),
+    ] {
+        let daemon = setup.start().await;
+        let mut claim = recorded(DEPOSITS);
+        claim["padding"] = json!("x".repeat(padding));
+        let headers = [("content-type", "application/json")];
+        let (target, body) = (DEPOSITS.to_owned() + &query, claim.to_string());
+        let body = Some(body.into_bytes());
+        let answer = daemon.ask("POST", &target, &headers, body).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let (chain, transaction) = transactions(&claim).remove(0);
+        let read = document(&setup, &daemon, &chain, &transaction).await;
+        let asked = &read["request"];
+        assert_eq!(
+            (&asked["target"], &asked["body"], &read["answer"]),
+            (&json!(DEPOSITS), &json!(""), &Value::Null)
+        );
+        let why = intentd(&setup, &daemon, &["verify", "-"], &read.to_string()).await;
+        assert!(why.unwrap_err().contains("too large to keep"));
+        daemon.stop().await;
+    }
 }
 
 /// A provider that forwards to `url`, each answer as `said` has it; `None` closes the connection.

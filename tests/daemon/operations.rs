@@ -4,7 +4,7 @@
 use crate::support::{
     chain::{DEPOSITS, INITIATION, RECIPIENT, done, finalize, finalize_hub, native, oracle},
     daemon::{Daemon, Setup, daemon},
-    world,
+    fixture, world,
 };
 use alloy::primitives::U256;
 use devnet::{
@@ -241,6 +241,30 @@ async fn what_is_not_served_is_not_attested_and_keeps_nobody_waiting() {
     let nothing = daemon.ops("/readyz").await;
     assert_eq!(nothing.status, 503);
     assert!(nothing.json()["reason"].is_string(), "{}", nothing.body);
+    daemon.stop().await;
+}
+
+/// A key of one's own is all that a nonce mapping needs.
+#[tokio::test(flavor = "multi_thread")]
+async fn below_the_reserve_what_costs_a_stranger_nothing_is_signed_for_keys() {
+    let world = world::world().await;
+    let daemon = daemon()
+        .recorded(&world)
+        .key("k")
+        .with("UNAUTHENTICATED_RATE_LIMIT_MAX", "100")
+        .with("DISK_RESERVE", u64::MAX.to_string())
+        .start()
+        .await;
+    let recorded = fixture("recorded/messages.json");
+    let mut cases = recorded.as_array().unwrap().iter();
+    let path = "/attestations/signatures/nonce-mapping/v2";
+    let case = cases.find(|case| case["path"] == path && case["response"]["status"] == 200);
+    let body = &case.unwrap()["body"];
+    for (key, status, code) in [("", 503, "DISK_RESERVE"), ("k", 200, ""), ("", 200, "")] {
+        let answer = daemon.post(path, key, body).await;
+        let found = (answer.status.as_u16(), answer.code());
+        assert_eq!(found, (status, code.to_owned()), "{key} {}", answer.body);
+    }
     daemon.stop().await;
 }
 

@@ -282,6 +282,11 @@ pub const SERVICE: &[Code] = &[
         "Ask again. Nothing is signed without it.",
     ),
     later(
+        "DISK_RESERVE",
+        "The oracle's disk is nearly full: of what costs a caller nothing it signs nothing new without a key.",
+        "Ask again later, with a key, or ask another oracle.",
+    ),
+    later(
         "SIGNER_UNAVAILABLE",
         "The signer gave no signature.",
         "Ask again: the same statement gets the same signature.",

@@ -47,6 +47,11 @@ impl From<Error> for ApiError {
                 "The allocator of withdrawals cannot be read by this oracle",
                 error,
             ),
+            Error::NoRoom => ApiError::unavailable(
+                "DISK_RESERVE",
+                "The disk is nearly full: this is signed for callers with a key",
+                error,
+            ),
             Error::Setup(_) => ApiError::internal(error),
         }
     }

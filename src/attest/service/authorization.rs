@@ -10,14 +10,17 @@ use vm::{
 };
 
 use super::{Attestor, Error, OwnedClaim, RequestClaim};
-use crate::attest::{
-    Refusal,
-    claim::{bounded, malformed},
-    peers::{
-        Question,
-        answer::{Corroborated, Spelled},
+use crate::{
+    attest::{
+        Refusal,
+        claim::{bounded, malformed},
+        peers::{
+            Question,
+            answer::{Corroborated, Spelled},
+        },
+        statement::Statement,
     },
-    statement::Statement,
+    chains::asking,
 };
 
 /// A withdraw request that the allocator may take, with its signatures, ours first.
@@ -72,6 +75,9 @@ impl Attestor {
         let hub = ChainId::new(&settings.id);
         let once = (owned.owner, message.nonce);
         let mut statement = Statement::authorization(&hub, once, message.request_hash(), digest);
+        if returned.is_none() {
+            self.check_room(&statement).await?;
+        }
         if let Some(returned) = returned {
             self.check_nonce(&returned, message.nonce)?;
             requested.check_bare()?;
@@ -133,6 +139,7 @@ impl Attestor {
         let each: Vec<(U256, B256)> = numbers.into_iter().zip(hashes).collect();
         let statement = Statement::inclusion(&hub, request, &each, spelled.digest);
         let statement = statement.as_of(&hub, &block);
+        self.check_room(&statement).await?;
         let [signatures] = self.signed([(spelled, &statement)], asked).await?;
         Ok(InclusionAnswer {
             inclusion,

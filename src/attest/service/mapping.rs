@@ -46,9 +46,10 @@ impl Attestor {
     ) -> Result<MappingAnswer, Error> {
         let entry = judge(&|chain| self.network(chain))?;
         let spelled = Spelled::mapping(&entry, &self.hub.settings)?;
-        let asked = self.ask(question);
         let mapping = &entry.mapping;
         let statement = Statement::mapping(mapping.user, mapping.id, spelled.digest);
+        self.check_room(&statement).await?;
+        let asked = self.ask(question);
         let [signatures] = self.signed([(spelled, &statement)], asked).await?;
         Ok(MappingAnswer { entry, signatures })
     }

@@ -308,6 +308,16 @@ impl World {
     }
 }
 
+/// The same world, its disk nearly full.
+fn full(world: World) -> World {
+    let reserve = Reserve::new(vec![std::env::temp_dir()], u64::MAX);
+    reserve.look().unwrap();
+    World {
+        oracle: world.oracle.with_reserve(Arc::new(reserve)),
+        ..world
+    }
+}
+
 /// Gives the order a fee.
 fn with_fee(order: &mut vm::protocol::order::Order) {
     order.fees.push(vm::protocol::order::Fee {
@@ -382,6 +392,7 @@ fn word<T>(result: Result<T, Error>) -> &'static str {
         Err(Error::Journal(_)) => "journal",
         Err(Error::Closed { .. }) => "closed",
         Err(Error::NoAllocator(_)) => "allocator",
+        Err(Error::NoRoom) => "room",
         Err(Error::Setup(_)) => "setup",
     }
 }

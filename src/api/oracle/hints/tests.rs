@@ -65,7 +65,7 @@ struct PlainInputHint {
 
 /// The echo, or how the body is refused.
 fn echo<T: DeserializeOwned + Serialize>(body: &Value) -> Result<String, String> {
-    match typed::<T>(body) {
+    match typed::<T>(body.clone()) {
         Ok(read) => Ok(serde_json::to_string(&read).unwrap()),
         Err(error) => Err(format!("{error:?}")),
     }

@@ -246,3 +246,22 @@ async fn a_list_of_indexes_is_short_and_names_each_once() {
     assert_eq!(included(&world, &[0, 0]).await, "INVALID_REQUEST");
     assert!(world.hub.asked.lock().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn below_the_reserve_a_stranger_has_no_new_request_signed_but_for_a_deposit() {
+    let (low, claim) = (full(with_allocator(funded())), owned(|_| {}));
+    let hashes = full(hashing(&[(0, 1)]));
+    for (keyed, expected) in [(false, "room"), (true, "OK"), (false, "OK")] {
+        let found = asking::by(keyed, authorized(&low, &claim)).await;
+        assert_eq!(found, expected, "{keyed}");
+        let found = asking::by(keyed, included(&hashes, &[0])).await;
+        assert_eq!(found, expected, "{keyed}");
+    }
+    let fixture = Fixture::new();
+    let (back, claim) = (
+        full(with_allocator(given_back(&fixture))),
+        returning(&fixture),
+    );
+    let found = asking::by(false, authorized(&back, &claim)).await;
+    assert_eq!(found, "OK");
+}

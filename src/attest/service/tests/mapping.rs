@@ -117,6 +117,24 @@ async fn an_order_is_given_up_by_its_solver_only() {
     assert!(journal_is_empty(&other).await);
 }
 
+/// Whoever makes a key signs for as many entries as it likes, and their rows live for ever.
+#[tokio::test]
+async fn below_the_reserve_a_stranger_makes_no_new_entry() {
+    let world = mapped();
+    let first = map(&world, ID, Some(DEPOSITOR)).await.unwrap();
+    let low = full(world);
+    let again = asking::by(false, map(&low, ID, Some(DEPOSITOR))).await;
+    assert_eq!(again.unwrap().signatures, first.signatures);
+    let signature = solver_signature();
+    for (keyed, expected) in [(false, "room"), (true, "OK"), (false, "OK")] {
+        let given_up = asking::by(keyed, give_up(&low, &signature)).await;
+        assert_eq!(word(given_up), expected, "{keyed}");
+    }
+    let free = mapped();
+    let given_up = asking::by(false, give_up(&free, &signature)).await;
+    assert_eq!(word(given_up), "OK");
+}
+
 /// The number of a chain is known where nobody reads it.
 #[tokio::test]
 async fn a_wallet_may_sign_on_a_chain_that_is_not_read() {
