@@ -8,6 +8,7 @@ mod files;
 mod head_calls;
 mod opened;
 mod opening;
+pub mod permits;
 mod providers;
 mod rules;
 mod settlement;

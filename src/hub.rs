@@ -2,6 +2,7 @@
 //! same quorum as any chain. This module makes no decisions.
 
 mod allocator;
+mod permitted;
 mod settings;
 mod stated;
 
@@ -15,6 +16,9 @@ use vm::{
     Address, Amount, B256, Block, Chain, ChainId, EvmAddress, Head, ReadError, StateReader, U256,
     evidence::{self, Answer, Question, Read},
 };
+
+use self::permitted::permitted;
+use crate::chains::permits::ReadPermits;
 
 pub use allocator::{Allocator, Payload, SignedPayload};
 pub use settings::{Settings, SettingsError, Spender};
@@ -39,17 +43,26 @@ pub struct Hub {
     allocator: Result<Allocator, String>,
     /// The hub's address by the oracle contract, read once.
     contract: OnceCell<EvmAddress>,
+    /// What is read takes permits, since strangers ask for it, too.
+    permits: ReadPermits,
 }
 
 impl Hub {
     /// A hub without an allocator; see [`Hub::with_allocator`].
     pub fn new(settings: Settings, chain: Result<Chain, String>) -> Self {
+        let permits = ReadPermits::default();
         Self {
             settings,
-            chain,
+            chain: chain.map(|chain| permitted(chain, &permits)),
             allocator: Err("nobody said where it is".into()),
             contract: OnceCell::new(),
+            permits,
         }
+    }
+
+    /// The permits of what is read, to be shared.
+    pub fn permits(&self) -> ReadPermits {
+        self.permits.clone()
     }
 
     /// Adds the allocator's chain, or why it cannot be read.
@@ -59,7 +72,7 @@ impl Hub {
         let contract = contract.ok_or("the hub file names no auroraAllocatorAddress");
         let allocator = chain.and_then(|chain| {
             Ok(Allocator {
-                chain,
+                chain: permitted(chain, &self.permits),
                 contract: contract?,
             })
         });

@@ -173,7 +173,6 @@ impl Daemon {
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
         background.spawn("disk", self.reserve.clone().watch(shutdown.clone()));
-        let integrators = integrator_admin.integrators.clone();
         for watcher in self.watchers {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
@@ -188,7 +187,7 @@ impl Daemon {
                 store: self.pair.store.clone(),
                 reserve: self.reserve.clone(),
                 system: &self.system,
-                integrators,
+                integrators: integrator_admin.integrators.clone(),
                 troubles: self.troubles,
                 front: self.front,
             };
@@ -288,19 +287,20 @@ pub fn oracle(
         let opened = opened.map(|opened| opened.chain.clone());
         opened.map_err(|why| why.to_string())
     };
-    let (hub, allocator) = (chain(chains.attested_hub()), chain(chains.allocator()));
+    let hub = Hub::new(settings, chain(chains.attested_hub()));
+    let hub = hub.with_allocator(chain(chains.allocator()));
     let listed = chains.list().iter();
     let listed = listed.map(|loaded| reachable(loaded, chains.foundation()));
     Attestor {
         chains: listed.collect::<HashMap<_, _>>(),
-        hub: Hub::new(settings, hub).with_allocator(allocator),
+        permits: hub.permits(),
+        hub,
         journal,
         peers,
         requests: Requests::new(store),
         tolerance: Tolerance::default(),
         bound_nonces: false,
         shown_recoveries: false,
-        permits: Default::default(),
         clock: unix_seconds,
     }
 }

@@ -1,24 +1,17 @@
 //! Reads all transactions of a claim concurrently, those of each chain from one head. It decides only whether a read
 //! is final enough or deserves a second one.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use futures::future::try_join_all;
-use tokio::{
-    sync::{OnceCell, Semaphore, SemaphorePermit},
-    time::timeout,
-};
+use tokio::sync::{OnceCell, Semaphore};
 use vm::{
     Bytes, Chain, ChainId, ChainSpec, Head, Kept, LARGE_EVENTS, ReadError, Seen, Transaction,
     TxRef, aside, protocol::limits,
 };
 
 use super::Refusal;
-use crate::chains::asking;
+use crate::chains::permits::{ChainPermits, ReadPermits};
 
 /// A transaction to read.
 #[derive(Clone)]
@@ -85,52 +78,6 @@ pub enum Unread {
 
 /// The most concurrent reads of one request on one chain; each asks all providers.
 const AT_ONCE: usize = 8;
-/// The most concurrent reads of all requests on one chain: three quarters of a provider's limit.
-const OF_ALL: usize = 48;
-/// The same for callers without a key; the rest is reserved for callers with keys.
-const OF_STRANGERS: usize = 32;
-/// How long a read for a caller without a key waits for its permit.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The read permits of all requests, by chain.
-#[derive(Debug, Default)]
-pub struct ReadPermits(Mutex<HashMap<ChainId, Arc<ChainPermits>>>);
-
-/// The read permits of one chain; callers without a key share two thirds of them.
-#[derive(Debug)]
-struct ChainPermits {
-    all: Semaphore,
-    strangers: Semaphore,
-}
-
-impl ReadPermits {
-    fn of(&self, chain: &ChainId) -> Arc<ChainPermits> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = all.entry(chain.clone());
-        let permits = || ChainPermits {
-            all: Semaphore::new(OF_ALL),
-            strangers: Semaphore::new(OF_STRANGERS),
-        };
-        of.or_insert_with(|| Arc::new(permits())).clone()
-    }
-}
-
-impl ChainPermits {
-    /// Waits for a permit; dropping the result releases it.
-    async fn enter(&self) -> Result<[Option<SemaphorePermit<'_>>; 2], ReadError> {
-        let closed = |_| ReadError::Unavailable("nothing is read any more".into());
-        let stranger = match asking::is_stranger() {
-            false => None,
-            true => {
-                let permit = timeout(PATIENCE, self.strangers.acquire()).await;
-                let busy = |_| ReadError::Unavailable("others are reading; try again".into());
-                Some(permit.map_err(busy)?.map_err(closed)?)
-            }
-        };
-        let permit = self.all.acquire().await.map_err(closed)?;
-        Ok([stranger, Some(permit)])
-    }
-}
 
 /// A chain's heads during one request.
 struct Tip {
@@ -257,7 +204,13 @@ mod tests {
     use vm::testing::{Answers, Script, said};
 
     use super::*;
-    use crate::attest::fixtures::{self, Read};
+    use crate::{
+        attest::fixtures::{self, Read},
+        chains::{
+            asking,
+            permits::{OF_ALL, PATIENCE},
+        },
+    };
 
     /// Counts concurrent reads.
     #[derive(Default)]

@@ -54,11 +54,11 @@ use super::{
         Asked, Peers, Question,
         answer::{Corroborated, Spelled},
     },
-    read::{Found, ReadPermits, Unread, Wanted},
+    read::{Found, Unread, Wanted},
     statement::Statement,
 };
 use crate::{
-    chains::{Closed, asking},
+    chains::{Closed, asking, permits::ReadPermits},
     hub::Hub,
     store::{requests::Requests, reserve::Reserve},
 };
@@ -91,7 +91,7 @@ pub struct Attestor {
     pub bound_nonces: bool,
     /// Whether a returned deposit allows nothing where the hub does not answer whether it applied the recovery.
     pub shown_recoveries: bool,
-    /// The read permits that all claims share.
+    /// The read permits that all claims share, those of the hub's contracts too.
     pub permits: ReadPermits,
     /// Returns the current unix second.
     pub clock: fn() -> u64,

@@ -216,6 +216,40 @@ async fn forced_claim_reaches_only_peers_that_see_the_callers_own_key() {
     daemon.stop().await;
 }
 
+/// Each hash is a call of the allocator.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdraw_request_is_one_request_and_many_of_its_hashes_are_several() {
+    let world = world::world().await;
+    let daemon = daemon()
+        .recorded(&world)
+        .key("k")
+        .with("UNAUTHENTICATED_RATE_LIMIT_MAX", "5")
+        .with("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", "600000")
+        .start()
+        .await;
+    let recorded = fixture("recorded/messages.json");
+    let path = "/attestations/withdraw-requests/v1";
+    let mut cases = recorded.as_array().unwrap().iter();
+    let case = cases.find(|case| case["path"] == path && case["response"]["status"] == 200);
+    let few = case.unwrap()["body"].clone();
+    let mut many = few.clone();
+    many["hashIndexes"] = json!((0..17).collect::<Vec<_>>());
+    let mut too_many = few.clone();
+    too_many["hashIndexes"] = json!((0..65).collect::<Vec<_>>());
+    for (key, body, status) in [
+        ("", &few, 200),
+        ("", &many, 400),
+        ("", &too_many, 400),
+        ("", &few, 429),
+        ("k", &many, 400),
+        ("k", &few, 200),
+    ] {
+        let answer = daemon.post(path, key, body).await;
+        assert_eq!(answer.status, status, "{key} {}", answer.body);
+    }
+    daemon.stop().await;
+}
+
 /// Two transactions (a deposit, a fill) are one request, as they are for other oracles; what is refused for
 /// its length takes nothing.
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use super::{
     answer::{Execution, respond},
     hints::{FillHints, InputHint},
     order::{InputEntry, Order, OutcomeResult, inputs, weight},
-    question::about_order,
+    question::weighing,
 };
 use crate::{
     attest::service::{FillClaim, OrderClaim},
@@ -87,7 +87,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     // One more is the fill's.
     let weight = weight(claim.order.inputs.len() + 1);
     request.weigh(weight);
-    let question = about_order(&request, ask.request_peer_signatures, (force, weight));
+    let question = weighing(&request, ask.request_peer_signatures, (force, weight));
     let answer = state.oracle.fill(&claim, question.as_ref()).await?;
     let body = Body {
         message: Message {

@@ -18,10 +18,10 @@ pub fn question(request: &Request, wanted: Option<Flag>) -> Option<Question> {
 /// A stranger's claim that counts as more requests is for peers that know us.
 const LIGHT: usize = 4;
 
-/// The same about an order whose claim counts as `weight` requests. A forced one is for peers that see the
+/// The same of a claim that counts as `weight` requests. A forced one is for peers that see the
 /// caller's key. A peer that knows nobody's counts a stranger's heavy one as ours: it would have nothing left
 /// for those who ask here next.
-pub fn about_order(
+pub fn weighing(
     request: &Request,
     wanted: Option<Flag>,
     (forced, weight): (bool, usize),
@@ -68,10 +68,10 @@ mod tests {
             (Some("k"), false, 64, Shown::Any),
             (Some("k"), true, 64, Shown::Callers),
         ] {
-            let question = about_order(&asked(key), Some(Flag(true)), (forced, weight));
+            let question = weighing(&asked(key), Some(Flag(true)), (forced, weight));
             let shown = question.map(|question| question.shown);
             assert_eq!(shown, Some(expected), "{key:?} {forced} {weight}");
-            assert!(about_order(&asked(key), None, (forced, weight)).is_none());
+            assert!(weighing(&asked(key), None, (forced, weight)).is_none());
         }
     }
 }

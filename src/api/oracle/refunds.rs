@@ -9,7 +9,7 @@ use super::{
     answer::{Execution, respond},
     hints::{FillHints, InputHint},
     order::{InputEntry, Order, OutcomeResult, index, inputs, weight},
-    question::about_order,
+    question::weighing,
 };
 use crate::{
     attest::{
@@ -99,7 +99,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     };
     let weight = weight(claim.order.inputs.len() + claim.refunds.len());
     request.weigh(weight);
-    let question = about_order(&request, ask.request_peer_signatures, (force, weight));
+    let question = weighing(&request, ask.request_peer_signatures, (force, weight));
     let answer = state.oracle.refund(&claim, question.as_ref()).await?;
     let body = Body {
         message: Message {

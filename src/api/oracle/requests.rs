@@ -8,7 +8,7 @@ use super::{
     Shared,
     answer::{Signature, respond_signed},
     owned::ProofFields,
-    question::question,
+    question::{question, weighing},
     withdrawals::RequestFields,
 };
 use crate::{
@@ -97,13 +97,22 @@ pub struct WithdrawRequest {
     pub nonce: String,
 }
 
+/// As how many requests a claim about so many hashes counts: each is one call of the allocator, and a claim of one input,
+/// which counts as one, takes some eight calls.
+fn weight(indexes: usize) -> usize {
+    indexes.div_ceil(8).max(1)
+}
+
 pub async fn include(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask = InclusionAsk {
         request: request.json()?,
         indexes: request.json()?,
     };
     bounded("hashIndexes", ask.indexes.hash_indexes.len())?;
-    let question = question(&request, ask.request.request_peer_signatures);
+    let weight = weight(ask.indexes.hash_indexes.len());
+    request.weigh(weight);
+    let wanted = ask.request.request_peer_signatures;
+    let question = weighing(&request, wanted, (false, weight));
     let indexes = ask.indexes.hash_indexes.iter();
     let indexes: Vec<u64> = indexes.map(|index| index.0).collect();
     let claim = ask.request.claim();
@@ -168,4 +177,16 @@ pub async fn authorize(state: Shared, request: Request) -> Result<Response, ApiE
     };
     let signatures = body.signatures.iter();
     respond_signed(&state, &body, signatures.map(|by| &by.oracle_signer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_hashes_count_as_several_requests_and_a_usual_request_as_one() {
+        for (indexes, expected) in [(0, 1), (1, 1), (8, 1), (9, 2), (33, 5), (64, 8)] {
+            assert_eq!(weight(indexes), expected, "{indexes}");
+        }
+    }
 }

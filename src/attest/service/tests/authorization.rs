@@ -247,6 +247,64 @@ async fn a_list_of_indexes_is_short_and_names_each_once() {
     assert!(world.hub.asked.lock().unwrap().is_empty());
 }
 
+/// How many hashes the allocator was asked for.
+fn asked(world: &World) -> usize {
+    let asked = world.hub.asked.lock().unwrap();
+    let of_hashes = asked
+        .iter()
+        .filter(|data| data.starts_with(&[0xd5, 0x3a, 0x5d, 0xf6]));
+    of_hashes.count()
+}
+
+/// Each is asked of all providers, and a list costs its caller nothing.
+#[tokio::test]
+async fn an_index_without_a_hash_ends_the_reading_of_a_list() {
+    let all: Vec<u64> = (0..limits::ITEMS as u64).collect();
+    let none = hashing(&[]);
+    assert_eq!(included(&none, &all).await, "HASH_TO_SIGN_NOT_SET");
+    assert_eq!(asked(&none), 1);
+    let one = hashing(&[(0, 1)]);
+    assert_eq!(included(&one, &all).await, "HASH_TO_SIGN_NOT_SET");
+    assert!(asked(&one) < 10, "{}", asked(&one));
+    let hashes: Vec<(u64, u8)> = (0..64).map(|index| (index, index as u8 + 1)).collect();
+    let every = hashing(&hashes);
+    assert_eq!(included(&every, &all).await, "OK");
+    assert_eq!(asked(&every), all.len());
+}
+
+/// Counts the calls that are begun; none ends.
+fn hanging() -> Arc<Script<AtomicUsize>> {
+    let answers = Answers {
+        view: Some(|own: &Script<AtomicUsize>, _, _, _| {
+            own.fetch_add(1, SeqCst);
+            Box::pin(std::future::pending())
+        }),
+        ..Answers::default()
+    };
+    Script::at(0).answering(AtomicUsize::new(0), answers)
+}
+
+#[tokio::test]
+async fn strangers_leave_a_third_of_the_hubs_calls_to_keys() {
+    let script = hanging();
+    let chain = Chain {
+        spec: Arc::new(fixtures::spec("relay")),
+        reader: script.clone(),
+        state: Some(script.clone()),
+    };
+    let hub = Hub::new(world().oracle.hub.settings.clone(), Ok(chain));
+    let block = fixtures::block(10);
+    let ask = |keyed| Box::pin(asking::by(keyed, hub.is_executed(B256::ZERO, &block)));
+    let mut strangers: Vec<_> = (0..40).map(|_| ask(false)).collect();
+    for stranger in &mut strangers {
+        assert!(futures::poll!(stranger).is_pending());
+    }
+    assert_eq!(script.load(SeqCst), 32);
+    let mut keyed = ask(true);
+    assert!(futures::poll!(&mut keyed).is_pending());
+    assert_eq!(script.load(SeqCst), 33);
+}
+
 #[tokio::test]
 async fn below_the_reserve_a_stranger_has_no_new_request_signed_but_for_a_deposit() {
     let (low, claim) = (full(with_allocator(funded())), owned(|_| {}));

@@ -1,0 +1,51 @@
+//! The state of a chain, each read of which takes a permit.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use vm::{Address, Block, Bytes, Chain, Head, ReadError, StateReader, TxRef, WithdrawalStatus};
+
+use crate::chains::permits::{ChainPermits, ReadPermits};
+
+/// State whose reads take permits.
+struct Permitted {
+    state: Arc<dyn StateReader>,
+    permits: Arc<ChainPermits>,
+}
+
+/// `chain`, whose state is read with its permits.
+pub fn permitted(chain: Chain, permits: &ReadPermits) -> Chain {
+    let permits = permits.of(&chain.spec.id);
+    let state = chain.state.clone();
+    let state =
+        state.map(|state| -> Arc<dyn StateReader> { Arc::new(Permitted { state, permits }) });
+    Chain { state, ..chain }
+}
+
+#[async_trait]
+impl StateReader for Permitted {
+    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
+        let _permit = self.permits.enter().await?;
+        self.state.settled(head).await
+    }
+
+    async fn withdrawal(
+        &self,
+        encoded: &Bytes,
+        tx: Option<&TxRef>,
+        block: &Block,
+    ) -> Result<WithdrawalStatus, ReadError> {
+        let _permit = self.permits.enter().await?;
+        self.state.withdrawal(encoded, tx, block).await
+    }
+
+    async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
+        let _permit = self.permits.enter().await?;
+        self.state.sequence(owner, block).await
+    }
+
+    async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
+        let _permit = self.permits.enter().await?;
+        self.state.view(to, data, block).await
+    }
+}
