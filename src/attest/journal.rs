@@ -51,6 +51,8 @@ pub enum JournalError {
         existing: String,
         /// The conflict is about a payment that serves another statement; another payment may serve that one later.
         payment: bool,
+        /// The key of the statement that has what only one may have, where that is the conflict.
+        holder: Option<String>,
     },
     /// The same claim was signed as of another block. If that block is no longer canonical, void `key` and sign
     /// again.
@@ -262,7 +264,7 @@ impl Journal {
         let Some(found) = found else {
             return Ok(Next::Again);
         };
-        let mut payment = false;
+        let (mut payment, mut holder) = (false, None);
         let existing = match key.kind {
             rows::HALT => {
                 let chain = String::from_utf8_lossy(&key.name);
@@ -272,7 +274,8 @@ impl Journal {
             rows::CONSUMPTION => {
                 let what = String::from_utf8_lossy(&key.name);
                 payment = is_payment(&what);
-                format!("{what}, which serves {}", consumption::decode(&found)?)
+                let by = holder.insert(consumption::decode(&found)?);
+                format!("{what}, which serves {by}")
             }
             _ if *key != entry::key(&statement.key) => {
                 String::from_utf8_lossy(&key.name).into_owned()
@@ -289,6 +292,7 @@ impl Journal {
             key: statement.key.clone(),
             existing,
             payment,
+            holder,
         })
     }
 

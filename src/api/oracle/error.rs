@@ -93,11 +93,12 @@ fn unread(error: &ReadError) -> ApiError {
 
 fn unsigned(error: &JournalError) -> ApiError {
     match error {
-        JournalError::Conflict { payment, .. } => ApiError::conflict(
-            "CONFLICTING_STATEMENT",
-            "This contradicts a statement that was signed before",
-        )
-        .or_later(*payment),
+        JournalError::Conflict {
+            payment, holder, ..
+        } => {
+            let message = conflicting(holder.as_deref());
+            ApiError::conflict("CONFLICTING_STATEMENT", message).or_later(*payment)
+        }
         JournalError::OtherBlock { .. } => ApiError::conflict(
             "CONFLICTING_STATEMENT",
             "The transaction was attested in another block",
@@ -115,6 +116,18 @@ fn unsigned(error: &JournalError) -> ApiError {
             ApiError::unavailable("SIGNER_UNAVAILABLE", "The signer is not available", error)
         }
     }
+}
+
+/// What a caller is told whose statement conflicts with another one, of what `holder` has. An owner signs the same for
+/// two routes, and whoever sees its request may bring it to the other one first: the owner goes on there.
+fn conflicting(holder: Option<&str>) -> String {
+    let said = "This contradicts a statement that was signed before";
+    let route = match holder.and_then(|holder| holder.split('/').next()) {
+        Some("initiation") => "withdrawal-initiation",
+        Some("authorization") => "withdraw-request-authorization",
+        _ => return said.to_owned(),
+    };
+    format!("{said}, by {route}")
 }
 
 #[cfg(test)]
@@ -154,6 +167,7 @@ mod tests {
             key: String::new(),
             existing: String::new(),
             payment,
+            holder: None,
         };
         let other = JournalError::OtherBlock {
             key: String::new(),
@@ -167,6 +181,30 @@ mod tests {
         ] {
             let error = ApiError::from(Error::Journal(error));
             assert_eq!((error.status().as_u16(), error.retryable()), (409, later));
+        }
+    }
+
+    /// The owner's signature is good at both routes, and anybody may have brought it to the other one.
+    #[test]
+    fn a_conflict_names_the_route_that_has_the_nonce_of_an_owner() {
+        for (holder, route) in [
+            (Some("initiation/0x01"), Some("withdrawal-initiation")),
+            (
+                Some("authorization/0x01"),
+                Some("withdraw-request-authorization"),
+            ),
+            (Some("outcome/0x01/0x02"), None),
+            (None, None),
+        ] {
+            let error = ApiError::from(Error::Journal(JournalError::Conflict {
+                key: String::new(),
+                existing: String::new(),
+                payment: false,
+                holder: holder.map(str::to_owned),
+            }));
+            let by = route.map(|route| format!(", by {route}"));
+            let said = "CONFLICTING_STATEMENT: This contradicts a statement that was signed before";
+            assert_eq!(error.to_string(), said.to_owned() + &by.unwrap_or_default());
         }
     }
 

@@ -39,15 +39,29 @@ async fn a_request_is_signed_for_the_allocator_and_again_with_the_same_bytes() {
     assert_eq!(again.signatures, first.signatures);
 }
 
+/// The kind of the statement that has what another one needs.
+fn holder<T>(refused: Result<T, Error>) -> Option<String> {
+    match refused {
+        Err(Error::Journal(JournalError::Conflict { holder, .. })) => {
+            Some(holder?.split('/').next()?.to_owned())
+        }
+        _ => None,
+    }
+}
+
 /// The owner signs the same for an initiation: whoever sees one must not make two withdrawals of it.
 #[tokio::test]
 async fn an_owners_signature_serves_an_initiation_or_an_authorization() {
     let (world, claim) = (with_allocator(funded()), owned(|_| {}));
     assert_eq!(world.initiated(&claim).await, "OK");
-    assert_eq!(authorized(&world, &claim).await, "conflict");
+    let refused = world.oracle.authorization(&claim, None).await;
+    assert_eq!(holder(refused).as_deref(), Some("initiation"));
     let world = with_allocator(funded());
     assert_eq!(authorized(&world, &claim).await, "OK");
-    assert_eq!(world.initiated(&claim).await, "conflict");
+    let refused = world.oracle.owned_initiation(&claim, None).await;
+    assert_eq!(holder(refused).as_deref(), Some("authorization"));
+    // Whoever brought it there, its owner has the same signature.
+    assert_eq!(authorized(&world, &claim).await, "OK");
     let other = owned(|requested| requested.nonce = B256::with_last_byte(10).to_string());
     assert_eq!(world.initiated(&other).await, "OK");
 }
