@@ -100,7 +100,7 @@ pub struct Network {
     /// How much the solver may pay here.
     #[serde(default)]
     pub caps: Caps,
-    /// Seconds between blocks, for time estimates.
+    /// Seconds between blocks: time estimates count in them, and so does the time that payments have before deadlines.
     #[serde(default = "two")]
     pub block_seconds: u64,
     /// Seconds without a block after which nothing is quoted; 0: never, where blocks are made on demand

@@ -11,6 +11,9 @@ pub struct MarketError(String);
 
 /// The greatest number that JavaScript reads as it is written.
 const JSON_INTEGER: u64 = (1 << 53) - 1;
+/// The most seconds between blocks. The solver begins no payment in the usual time of 24 blocks before an order's deadline,
+/// which is a week after its quote.
+const SLOWEST: u64 = 3_600;
 
 impl Market {
     /// Reads the file's text: a JSON array of networks. `families` gives the family of a network
@@ -46,6 +49,9 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
     let native = network.native().ok_or("currencies: must not be empty")?;
     if network.chain_id > JSON_INTEGER {
         return Err("chainId: above 2^53, which clients cannot read".to_owned());
+    }
+    if network.block_seconds > SLOWEST {
+        return Err(format!("blockSeconds: expected at most {SLOWEST}"));
     }
     let sentinel = family.native().map_err(|error| error.to_string())?;
     let mut seen = Vec::new();

@@ -78,7 +78,6 @@ pub struct Trading {
 impl Trading {
     pub fn patience(&self) -> Patience {
         Patience {
-            margin: 60,
             funds: 300,
             forced_by_all: !self.production,
         }

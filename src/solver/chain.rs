@@ -20,6 +20,12 @@ use crate::market::{Currency, Network};
 /// How long the time of the newest block is reused before the chain is asked again.
 const RECENT: Duration = Duration::from_secs(10);
 
+/// Blocks whose usual time a transaction has to land. Where blocks come by chance, one such time in 160,000 has none, and a
+/// block's own time may be as far ahead of the clock.
+const BLOCKS: u64 = 12;
+/// The least seconds that it has.
+const LEAST: u64 = 30;
+
 /// A chain as the solver sees it.
 #[derive(Clone)]
 pub struct TradingChain {
@@ -171,11 +177,19 @@ impl TradingChain {
 
     /// Seconds after which a deposit here is usually final.
     pub fn finality(&self) -> u64 {
-        let pace = self
-            .market
-            .as_ref()
-            .map_or(0, |market| market.block_seconds);
-        self.loaded.spec.finality.usual(pace)
+        self.loaded.spec.finality.usual(self.pace())
+    }
+
+    /// Seconds before a deadline from which no payment is begun here. Half of them is the payment's time to land, and half
+    /// that of what cancels it.
+    pub fn margin(&self) -> u64 {
+        landing_time(self.pace(), self.landing.life()).saturating_mul(2)
+    }
+
+    /// Seconds between blocks.
+    fn pace(&self) -> u64 {
+        let market = self.market.as_ref();
+        market.map_or(0, |market| market.block_seconds)
     }
 
     /// The time of the newest block that a quorum has, in unix seconds; at most some seconds old.
@@ -223,6 +237,13 @@ impl TradingChain {
     }
 }
 
+/// Seconds after which a transaction is in a block or lands no more, where blocks come every `pace` seconds and a
+/// transaction that no other cancels may land in `life` of them.
+fn landing_time(pace: u64, life: u64) -> u64 {
+    let comes = pace.saturating_mul(BLOCKS).max(LEAST);
+    comes.saturating_add(pace.saturating_mul(life))
+}
+
 fn abilities(name: &str, chain: &Chain) -> Result<Abilities, TradingChainError> {
     let family = chain.spec.family;
     let (steps, landing) = family
@@ -234,4 +255,26 @@ fn abilities(name: &str, chain: &Chain) -> Result<Abilities, TradingChainError> 
         landing,
         approvals: family.approvals,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payment_and_what_cancels_it_have_time_to_land_on_every_chain() {
+        let life = |name: &str| vm::family(name).unwrap().landing.unwrap().life();
+        let table = [
+            ("ethereum-vm", 1, 30),
+            ("ethereum-vm", 12, 144),
+            // Two hours.
+            ("bitcoin-vm", 600, 7_200),
+            // Nothing cancels a payment: it lands until its blockhash ends.
+            ("solana-vm", 1, 30 + 151),
+            ("bitcoin-vm", u64::MAX, u64::MAX),
+        ];
+        for (family, pace, wanted) in table {
+            assert_eq!(landing_time(pace, life(family)), wanted, "{family} {pace}");
+        }
+    }
 }

@@ -75,10 +75,18 @@ pub fn park(claim: &Claim, deposits: &[B256]) -> Result<Claim, ClaimError> {
     Ok(next)
 }
 
+/// `claim` with a deposit parked whose payment succeeded and paid nobody.
+pub fn unpaid(claim: &Claim, deposit: B256) -> Result<Claim, ClaimError> {
+    let mut next = park(claim, &[deposit])?;
+    next.unpaid.push(deposit);
+    Ok(next)
+}
+
 /// `claim` with a parked deposit that the operator wants decided about anew.
 pub fn release(claim: &Claim, deposit: B256) -> Claim {
     let mut next = claim.clone();
     next.parked.retain(|one| *one != deposit);
+    next.unpaid.retain(|one| *one != deposit);
     next.released.push(deposit);
     next
 }

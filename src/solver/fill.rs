@@ -112,7 +112,7 @@ impl Solver {
         };
         let attested = deposited.filled(&claimable::Payment {
             from: &account.owner,
-            by: (view.now / 1_000).saturating_add(self.patience.margin),
+            by: (view.now / 1_000).saturating_add(account.chain.margin()),
             router: payment.router.as_ref(),
             payouts: &payment.payouts,
             calls: &payment.calls,

@@ -39,13 +39,15 @@ const CANDIDATES: usize = 4;
 /// How long the solver waits, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// A deadline this near counts as passed: the payment has to be in a block before it.
-    pub margin: u64,
     /// How long an order waits for funds once it could be decided, and for how long its price holds then.
     pub funds: u64,
     /// Callers without a key may ask for the refund path: not in production.
     pub forced_by_all: bool,
 }
+
+/// Seconds before a deadline from which it counts as passed for a payment on a network, by the network's name: the
+/// payment has to be in a block before the deadline, or in none.
+pub type Margins<'a> = &'a (dyn Fn(&str) -> u64 + Sync);
 
 /// What a deposit, or what exceeds an order, is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,11 +90,19 @@ pub struct Case<'a> {
     /// Unix seconds.
     pub now: u64,
     pub patience: Patience,
+    pub margins: Margins<'a>,
     /// By onchain id; a deposit that is missing has no known worth now.
     pub worths: &'a HashMap<B256, Worth>,
     /// Deposits of others whose depositors the breaker bars now.
     pub barred: &'a HashSet<B256>,
     pub families: Families<'a>,
+}
+
+impl Case<'_> {
+    /// Whether a payment on `network` that is begun now may miss `deadline` (unix seconds).
+    fn is_late(&self, network: &str, deadline: u64) -> bool {
+        deadline <= self.now.saturating_add((self.margins)(network))
+    }
 }
 
 /// One thing to do. Deposits are named by their onchain ids.
@@ -245,14 +255,14 @@ fn verdict(case: &Case<'_>, deposit: &Deposit, deciding: &[B256]) -> Verdict {
 /// What becomes of a deposit that matches the order, before any offer is worked out: it funds the order, or the order
 /// fails.
 fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
-    let passed = |deadline: u64| deadline <= case.now.saturating_add(case.patience.margin);
-    let request = case.request;
+    let (request, output) = (case.request, &case.request.order.output);
+    let last = claimable::fill_until(deposit).min(output.deadline.into());
     let entitled = request.api_key.is_some() || case.patience.forced_by_all;
     let reason = if entitled && request.referrer.as_deref() == Some(FORCE_REFUND) {
         FailReason::ManualAdminRefund
     } else if request.expires_at.is_some_and(|at| at <= case.now) {
         FailReason::TtlExpired
-    } else if passed(claimable::fill_until(deposit).min(request.order.output.deadline.into())) {
+    } else if case.is_late(&output.chain_id, last) {
         FailReason::OrderExpired
     } else if claimable::fill(request, deposit, case.families).is_err() {
         FailReason::Unknown

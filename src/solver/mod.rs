@@ -38,7 +38,6 @@ mod worth;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use alloy::primitives::B256;
@@ -225,8 +224,8 @@ impl Solver {
             Ok(false) => None,
             Err(error) => Some(error),
         };
-        let families = self.families();
-        let case = view.case(self.patience, &families);
+        let (families, margins) = (self.families(), self.margins());
+        let case = view.case(self.patience, &families, &margins);
         let plan = judge::plan(&case);
         let decides = |step: &Step| matches!(step, Step::Fund { .. } | Step::Fail { .. });
         let busy = judge::unsettled(&case) || plan.steps.iter().any(decides);
@@ -340,8 +339,8 @@ impl Solver {
         next: Claim,
     ) -> Result<Paid, SolverError> {
         // Deadlines were judged before the signature, which takes its time in a key service, as do those of others
-        // before it. Half of the margin is the payment's time to land.
-        if view.began.elapsed() > Duration::from_secs(self.patience.margin / 2) {
+        // before it.
+        if view.is_stale() {
             return Ok(Paid::Later);
         }
         let mut batch = std::mem::take(&mut taken.batch);

@@ -144,8 +144,9 @@ impl Solver {
     }
 
     fn judged(&self, view: &View, deposit: &B256, offer: &Offer) -> Funding {
-        let families = self.families();
-        judge::fund(&view.case(self.patience, &families), deposit, offer)
+        let (families, margins) = (self.families(), self.margins());
+        let case = view.case(self.patience, &families, &margins);
+        judge::fund(&case, deposit, offer)
     }
 
     async fn wait(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {

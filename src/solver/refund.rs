@@ -191,7 +191,7 @@ impl Solver {
             option,
             &claimable::Payment {
                 from: &account.owner,
-                by: (view.now / 1_000).saturating_add(self.patience.margin),
+                by: (view.now / 1_000).saturating_add(account.chain.margin()),
                 router: None,
                 payouts: std::slice::from_ref(payout),
                 calls: &[],

@@ -869,6 +869,35 @@ async fn fill_in_no_block_near_the_deadline_is_cancelled_and_given_back() {
     rig.refunded(request.order_id, 1);
 }
 
+/// Two hours before its deadline a fill is still wanted where blocks are frequent, and is cancelled where they come every
+/// ten minutes.
+#[tokio::test]
+async fn fill_in_no_block_is_cancelled_as_early_as_blocks_of_its_chain_are_rare() {
+    let hours = 14_400;
+    for (pace, filled) in [(chain::PACE, true), (600, false)] {
+        let mut rig = Rig::new();
+        rig.pace = pace;
+        let deadline = u32::try_from(rig.now / 1_000 + hours + 1).unwrap();
+        let request = rig
+            .quote(1, |request| request.order.output.deadline = deadline)
+            .await;
+        rig.deposit(&request, |_| ()).await;
+        rig.begun(&request).await;
+        assert_eq!(rig.status(&request).await, Status::Submitted, "{pace}");
+        rig.destination.forget();
+        rig.now += (hours / 2 + 1) * 1_000;
+        rig.settle(&request).await;
+        if filled {
+            rig.filled(request.order_id, 1);
+            continue;
+        }
+        assert_eq!(rig.destination.paid(request.order_id), []);
+        let facts = rig.facts(&request).await;
+        assert_eq!(facts.failure, Some(FailReason::OrderExpired));
+        rig.refunded(request.order_id, 1);
+    }
+}
+
 #[tokio::test]
 async fn orders_beyond_the_inventory_wait_and_are_given_back_at_last() {
     let mut rig = Rig::new();

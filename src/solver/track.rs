@@ -143,7 +143,7 @@ impl Solver {
             next = claim::pause(&next, leg.deposit, manual, view.now / 1_000);
         }
         Ok(match unpaid {
-            true => claim::park(&next, &[leg.deposit])?,
+            true => claim::unpaid(&next, leg.deposit)?,
             false => next,
         })
     }
@@ -210,10 +210,10 @@ impl Solver {
             Purpose::Excess => (None, deposit.map(claimable::until)),
         };
         let deadline = ordered.map(u64::from).into_iter().chain(kept).min();
-        // A payment is begun with the whole margin before its deadline: half of it is its time to land.
-        deadline.is_some_and(|deadline| {
-            deadline <= (view.now / 1_000).saturating_add(self.patience.margin / 2)
-        })
+        // A payment is begun with the whole margin before its deadline. Half of it is its time to land, and half that of
+        // what cancels it.
+        let landing = self.margins()(&leg.network) / 2;
+        deadline.is_some_and(|deadline| deadline <= (view.now / 1_000).saturating_add(landing))
     }
 
     fn why(&self, view: &View, leg: &Leg, status: &AttemptStatus) -> FailReason {

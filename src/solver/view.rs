@@ -1,6 +1,9 @@
 //! A request as a look reads it, and what its record says of its deposits.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use alloy::primitives::B256;
 use tokio::time::Instant;
@@ -8,7 +11,7 @@ use vm::Family;
 
 use super::{
     Solver, SolverError, claim,
-    judge::{self, Case, Patience, Worth},
+    judge::{self, Case, Margins, Patience, Worth},
 };
 use crate::{
     attest::claim::Families,
@@ -27,6 +30,9 @@ use crate::{
         },
     },
 };
+
+/// How old a view is from which no payment is begun: no chain's margin is shorter than twice as long.
+const FRESH: Duration = Duration::from_secs(30);
 
 /// A request as it was read. Every commit about it demands that its row and its facts are unchanged.
 pub(super) struct View {
@@ -77,20 +83,39 @@ impl Solver {
     pub(super) fn families(&self) -> impl Fn(&str) -> Option<&'static Family> + Sync {
         move |network: &str| Some(self.accounts.get(network)?.chain.family())
     }
+
+    /// The [`Margins`] of those networks.
+    pub(super) fn margins(&self) -> impl Fn(&str) -> u64 + Sync {
+        move |network: &str| {
+            let account = self.accounts.get(network);
+            account.map_or(0, |account| account.chain.margin())
+        }
+    }
 }
 
 impl View {
-    pub(super) fn case<'a>(&'a self, patience: Patience, families: Families<'a>) -> Case<'a> {
+    pub(super) fn case<'a>(
+        &'a self,
+        patience: Patience,
+        families: Families<'a>,
+        margins: Margins<'a>,
+    ) -> Case<'a> {
         Case {
             request: &self.request,
             facts: &self.facts,
             claim: &self.claim,
             now: self.now / 1_000,
             patience,
+            margins,
             worths: &self.worths,
             barred: &self.barred,
             families,
         }
+    }
+
+    /// Whether it is too old for a payment to be begun by it.
+    pub(super) fn is_stale(&self) -> bool {
+        self.began.elapsed() > FRESH
     }
 
     /// What a decision rests on.

@@ -122,6 +122,7 @@ pub fn claim() -> Claim {
             leg(Purpose::Fill, NONCE - 1, Stage::Final),
         ],
         parked: vec![deposit()],
+        unpaid: Vec::new(),
         pauses: Vec::new(),
         waits: Some(5),
         waiting: Vec::new(),

@@ -44,6 +44,8 @@ const RATE: u64 = 5;
 const GROWTH: u64 = 10;
 /// What a replacement pays, and what the stranger pays for what he sends by himself.
 const MORE: Amount = Amount::from_sat(20_000);
+/// What a recipient pays to keep nodes from replacing what pays him.
+const PIN: Amount = Amount::from_sat(100_000);
 
 fn user() -> Key {
     Key::of(0xc1).unwrap()
@@ -82,6 +84,45 @@ fn script(party: Party) -> ScriptBuf {
 /// A user who has [`LITTLE`].
 pub fn poor() -> Key {
     Key::of(0xc3).unwrap()
+}
+
+/// The solver's payment to the recipient that waits for a block.
+pub fn waiting_fill(world: &World) -> Option<Transaction> {
+    let (own, to) = (script(Party::Solver), script(Party::Recipient));
+    let pays = |one: &Transaction| one.output.iter().any(|it| it.script_pubkey == to);
+    let is_own = |one: &Transaction| {
+        let spent = world.spent(one).unwrap_or_default();
+        spent.iter().any(|it| it.script_pubkey == own)
+    };
+    let mut waiting = world.waiting().into_iter();
+    waiting.find(|one| pays(one) && is_own(one))
+}
+
+/// The recipient hangs a transaction on the payment that waits for a block, if there is one: nodes replace both only by
+/// what pays more than both.
+pub fn pin(world: &World) {
+    let Some(fill) = waiting_fill(world) else {
+        return;
+    };
+    let own = script(Party::Recipient);
+    let mut outputs = (0..).zip(&fill.output);
+    let (place, spent) = outputs.find(|(_, it)| it.script_pubkey == own).unwrap();
+    let made = Transaction {
+        version: fill.version,
+        lock_time: LockTime::ZERO,
+        input: vec![TxIn {
+            previous_output: OutPoint::new(fill.compute_txid(), place),
+            script_sig: ScriptBuf::new(),
+            sequence: Sequence::MAX,
+            witness: Witness::new(),
+        }],
+        output: vec![TxOut {
+            value: spent.value - PIN,
+            script_pubkey: own,
+        }],
+    };
+    let signed = recipient().sign(made, std::slice::from_ref(spent)).unwrap();
+    world.send(&serialize(&signed)).unwrap();
 }
 
 /// The chain with its world.

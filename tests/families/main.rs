@@ -32,6 +32,7 @@ mod market;
 
 mod bitcoin;
 mod crash;
+mod deadlines;
 mod deal;
 mod evm;
 mod invariants;

@@ -45,7 +45,8 @@ const MANY: usize = 700;
 /// The most bytes of a transaction that exchanges (guide: protocol 11.5).
 const MOST: usize = 1_172;
 
-fn passes(Verdict { wrong, log, .. }: Verdict) {
+/// Nothing is wrong.
+pub fn passes(Verdict { wrong, log, .. }: Verdict) {
     assert!(wrong.is_empty(), "{wrong:?}\n{}", log.join("\n"));
 }
 

@@ -132,7 +132,8 @@ impl Attestor {
     }
 
     /// Refuses a deposit for which this daemon's own solver has paid, or may still pay: the solver records its claim
-    /// before it sends anything. Signs nothing when the claims cannot be read.
+    /// before it sends anything. A payment that succeeded and paid nobody counts until the operator releases the deposit:
+    /// somebody may have got it. Signs nothing when the claims cannot be read.
     pub(super) async fn check_unpaid(&self, message: &Message, order: B256) -> Result<(), Error> {
         basis::not_only_rows();
         let unsure = |why: String| Error::Journal(JournalError::Unsure(why));
@@ -144,8 +145,10 @@ impl Attestor {
         let row = row.map_err(|error| unsure(error.to_string()))?;
         let claimed = row.map(|row| Claim::decode(&row)).transpose();
         let claimed = claimed.map_err(|error| unsure(error.to_string()))?;
-        let mut legs = claimed.iter().flat_map(|claim| &claim.legs);
-        if legs.any(|leg| leg.deposit == message.onchain_id && leg.stage != Stage::Failed) {
+        let claimed = claimed.unwrap_or_default();
+        let (id, mut legs) = (message.onchain_id, claimed.legs.iter());
+        let paid = legs.any(|leg| leg.deposit == id && leg.stage != Stage::Failed);
+        if paid || claimed.unpaid.contains(&id) {
             return Err(Refusal::PaymentVisible.into());
         }
         let terms = Terms::new(&request.order, &|chain| self.family(chain))?;

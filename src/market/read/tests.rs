@@ -40,6 +40,7 @@ fn mistakes_are_named() {
         ("/name", json!("nowhere"), "not a chain of the chains file"),
         ("/chainId", json!("x"), "[0].chainId"),
         ("/chainId", json!(1_u64 << 53), "2^53"),
+        ("/blockSeconds", json!(3_601), "blockSeconds: expected"),
         ("/currencies", json!([]), "must not be empty"),
         ("/currencies/0/address", json!("ether"), "ETH"),
         ("/currencies/0/decimals", json!(6), "ETH has 18 decimals"),

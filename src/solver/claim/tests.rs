@@ -72,6 +72,18 @@ fn failed_orders_are_never_filled_and_parked_deposits_stay() {
 }
 
 #[test]
+fn deposit_whose_payment_paid_nobody_is_parked_until_it_is_released() {
+    let (one, two) = (B256::repeat_byte(1), B256::repeat_byte(2));
+    let parked = park(&claim(&[leg(Refund, 1, Failed)]), &[two]).unwrap();
+    let kept = unpaid(&parked, one).unwrap();
+    assert_eq!((kept.parked.len(), &kept.unpaid), (2, &vec![one]));
+    assert_eq!(unpaid(&kept, one), Err(ClaimError::Used));
+    assert_eq!(release(&kept, two).unpaid, [one]);
+    let released = release(&kept, one);
+    assert_eq!((released.parked, released.unpaid), (vec![two], Vec::new()));
+}
+
+#[test]
 fn what_exceeds_an_order_goes_back_once_after_its_final_fill() {
     for stage in [Open, Confirmed, Failed] {
         let early = excess(&claim(&[leg(Fill, 1, stage)]), leg(Excess, 1, Open));

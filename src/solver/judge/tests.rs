@@ -8,7 +8,6 @@ use crate::{
 
 const NOW: u64 = 1_700_000_000;
 const PATIENCE: Patience = Patience {
-    margin: 60,
     funds: 300,
     forced_by_all: true,
 };
@@ -74,6 +73,7 @@ struct Fixture {
     worths: HashMap<B256, Worth>,
     barred: HashSet<B256>,
     patience: Patience,
+    margins: fn(&str) -> u64,
 }
 
 impl Fixture {
@@ -96,6 +96,7 @@ impl Fixture {
             },
             barred: HashSet::new(),
             patience: PATIENCE,
+            margins: |_| 60,
         }
     }
 
@@ -111,6 +112,7 @@ impl Fixture {
             claim: &self.claim,
             now,
             patience: self.patience,
+            margins: &self.margins,
             worths: &self.worths,
             barred: &self.barred,
             families: &family,
@@ -330,6 +332,40 @@ fn each_deadline_has_its_own_end() {
         fixture.request.order.inputs[0].refunds[0].deadline = u32::try_from(NOW).unwrap();
     });
     assert_eq!(early.at(NOW), one(fund(1)));
+}
+
+/// Blocks of the chain that pays may be rare: a payment that lands behind its deadline is nobody's but the solver's.
+#[test]
+fn deadline_is_as_near_as_blocks_of_the_chain_that_pays_are_rare() {
+    let hours = 14_400;
+    let until = |deadline: u64, margins: fn(&str) -> u64| {
+        Fixture::new(&[deposit(1, FUNDED)], &[]).with(|fixture| {
+            fixture.request.order.output.deadline = u32::try_from(NOW + deadline).unwrap();
+            fixture.margins = margins;
+        })
+    };
+    // Nine minutes and one minute before the deadline, and as late as it may be.
+    let slow = |network: &str| if network == "destination" { 14_400 } else { 60 };
+    for deadline in [60, 540, hours] {
+        assert_eq!(
+            until(deadline, slow).plan(),
+            one(fail(OrderExpired)),
+            "{deadline}"
+        );
+    }
+    assert_eq!(until(hours + 1, slow).plan(), one(fund(1)));
+    // The origin's blocks say nothing of a fill, and the destination's nothing of a refund.
+    let rare = |network: &str| if network == "origin" { 14_400 } else { 60 };
+    assert_eq!(until(61, rare).plan(), one(fund(1)));
+    let failed = |margins: fn(&str) -> u64| {
+        until(0, margins).with(|fixture| fixture.claim.failure = Some(OrderExpired))
+    };
+    let refund_by = claimable::until(&deposit(1, FUNDED));
+    let refunded = one(refund(1, OrderExpired));
+    assert_eq!(failed(slow).at(refund_by - 61), refunded);
+    assert_eq!(failed(rare).at(refund_by - hours - 1), refunded);
+    let (steps, _) = failed(rare).at(refund_by - hours);
+    assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
 }
 
 #[test]

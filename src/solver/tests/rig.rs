@@ -72,6 +72,8 @@ pub struct Rig {
     /// What settling one costs, usd e18.
     pub settlement: U256,
     pub caps: Caps,
+    /// Seconds between blocks, as the market file says.
+    pub pace: u64,
 }
 
 struct Settlement(U256);
@@ -179,6 +181,7 @@ impl Rig {
             burden: Arc::default(),
             settlement: U256::ZERO,
             caps: Caps::default(),
+            pace: chain::PACE,
         };
         for chain in [&rig.origin, &rig.destination] {
             chain.give(&rig.solver_text(), native(), RICH);
@@ -214,11 +217,11 @@ impl Rig {
     pub async fn solver(&self) -> Solver {
         let (mut accounts, mut former) = (HashMap::new(), Vec::new());
         for chain in [&self.origin, &self.destination] {
-            let chain = TradingChain::scripted(
-                network(chain.name, chain.number, self.caps),
-                chain.chain(),
-                chain.providers(),
-            );
+            let network = Network {
+                block_seconds: self.pace,
+                ..network(chain.name, chain.number, self.caps)
+            };
+            let chain = TradingChain::scripted(network, chain.chain(), chain.providers());
             let (chain, store) = (Arc::new(chain), self.store.clone());
             let limits = SendLimits {
                 most_rate: 100_000,
@@ -246,7 +249,6 @@ impl Rig {
             repricing: Arc::new(Market(self.worth, self.burden.clone())),
             exposure: Arc::new(Exposure::default()),
             patience: Patience {
-                margin: 60,
                 funds: 300,
                 forced_by_all: true,
             },

@@ -64,7 +64,8 @@ async fn a_success_that_paid_nobody_ends_and_is_the_operators() {
         rig.settle(&request).await;
         let listed = parked(&rig, &request, B256::ZERO).await.unwrap();
         assert!(listed.note.starts_with("unpaid: 0x"), "{}", listed.note);
-        assert_eq!(rig.claim(&request).await.legs.len(), 1);
+        let claim = rig.claim(&request).await;
+        assert_eq!((claim.legs.len(), claim.unpaid), (1, vec![B256::ZERO]));
         assert_eq!(rig.status(&request).await, Status::Failure, "{filled}");
         rig.is_clean().await;
         let solver = rig.solver().await;
@@ -74,6 +75,7 @@ async fn a_success_that_paid_nobody_ends_and_is_the_operators() {
         // Nothing was paid, the operator has seen: it is given back.
         chain.with(|world| world.silent.clear());
         handle(&rig).release(B256::ZERO).await.unwrap();
+        assert_eq!(rig.claim(&request).await.unpaid, [B256::ZERO; 0]);
         rig.settle(&request).await;
         rig.refunded(request.order_id, 1);
         assert_eq!(rig.status(&request).await, Status::Refund);

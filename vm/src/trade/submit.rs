@@ -206,6 +206,11 @@ impl fmt::Display for Label {
 
 /// What a family stores of accounts and attempts. Pure.
 pub trait Landing: Send + Sync {
+    /// The blocks in which a transaction that was sent may land although it is no longer wanted; 0 where another
+    /// transaction cancels it.
+    fn life(&self) -> u64 {
+        0
+    }
     /// What the account's next attempt holds, for people; `None` where the payment decides it. Nobody relies on it:
     /// what an attempt does hold, [`Outlook::prepare`] says.
     fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError>;

@@ -275,14 +275,19 @@ async fn deposit_ends_once_as_outcome_or_recovered() {
 
 /// Records the order as known to this daemon's own solver.
 pub(super) async fn known(world: &World, fixture: &Fixture, legs: Vec<Leg>) {
-    let mut request = crate::request::fixtures::request(1);
-    (request.order_id, request.order) = (fixture.id(), fixture.order.clone());
-    let requests = &world.oracle.requests;
-    requests.insert(&request, Batch::new()).await.unwrap();
     let row = Claim {
         legs,
         ..Claim::default()
     };
+    claimed(world, fixture, row).await;
+}
+
+/// The same, with all that the solver has decided.
+async fn claimed(world: &World, fixture: &Fixture, row: Claim) {
+    let mut request = crate::request::fixtures::request(1);
+    (request.order_id, request.order) = (fixture.id(), fixture.order.clone());
+    let requests = &world.oracle.requests;
+    requests.insert(&request, Batch::new()).await.unwrap();
     let batch = Batch::new().put(claim::key(&request.id), row.encode().unwrap());
     requests.store().commit(batch).await.unwrap();
 }
@@ -321,6 +326,35 @@ async fn deposit_whose_payment_is_visible_is_never_handed_out() {
         late(&mut world);
         known(&world, &fixture, vec![leg(&fixture, Stage::Failed)]).await;
         assert_eq!(recovered(&world, &claim(&fixture, false)).await, "OK");
+    }
+}
+
+/// Somebody else may have got what was paid: only the operator finds out, and releases the deposit.
+#[tokio::test]
+async fn deposit_whose_payment_paid_nobody_is_handed_out_once_it_is_released() {
+    for fixture in [Fixture::new(), wrong_currency()] {
+        let deposit: B256 = fixture.inputs[0].onchain_id.parse().unwrap();
+        let failed = || vec![leg(&fixture, Stage::Failed)];
+        let (parked, released) = (vec![deposit], vec![deposit]);
+        let unpaid = Claim {
+            legs: failed(),
+            unpaid: parked.clone(),
+            parked,
+            ..Claim::default()
+        };
+        let decided = Claim {
+            legs: failed(),
+            released,
+            ..Claim::default()
+        };
+        for (row, wanted) in [(unpaid, "PAYMENT_VISIBLE"), (decided, "OK")] {
+            let mut world = funded(&fixture);
+            late(&mut world);
+            *world.hub.mapped.lock().unwrap() = true;
+            claimed(&world, &fixture, row).await;
+            let code = recovered(&world, &claim(&fixture, false)).await;
+            assert_eq!(code, wanted);
+        }
     }
 }
 

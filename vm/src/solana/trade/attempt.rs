@@ -8,6 +8,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use super::{
     body::{Content, Payments},
     message::SIGNATURE,
+    submit::LIFE,
 };
 use crate::{
     CodecError,
@@ -28,6 +29,11 @@ pub const SLOT: Progress = Progress {
 pub struct Landing;
 
 impl trade::Landing for Landing {
+    /// A blockhash ends; nothing else does.
+    fn life(&self) -> u64 {
+        LIFE + 1
+    }
+
     /// An attempt's resource is made of its payment, too.
     fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError> {
         numbered::count(account).map(|_| None)

@@ -15,7 +15,10 @@ use crate::{
     types::{Address, Amount, Bytes},
 };
 
-use super::transaction::{Payments, SALT, Transaction, read, written};
+use super::{
+    submit::LIFE,
+    transaction::{Payments, SALT, Transaction, read, written},
+};
 
 /// How far the chain is.
 pub const HEIGHT: Progress = Progress {
@@ -27,6 +30,11 @@ pub const HEIGHT: Progress = Progress {
 pub struct Landing;
 
 impl trade::Landing for Landing {
+    /// A transaction expires; nothing else ends it.
+    fn life(&self) -> u64 {
+        LIFE
+    }
+
     /// An attempt's resource is made of its payment, too.
     fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError> {
         numbered::count(account).map(|_| None)
