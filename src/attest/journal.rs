@@ -5,6 +5,7 @@
 //! of the commit that records it, so concurrent requests are decided by the store, not by the order of their reads.
 //! The journal does not judge facts: its callers do.
 
+mod alarm;
 mod commit;
 mod halts;
 mod room;
@@ -22,7 +23,10 @@ use tokio::sync::OnceCell;
 use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
 
-use self::commit::{recording, release};
+use self::{
+    alarm::alarm,
+    commit::{recording, release},
+};
 pub use self::{halts::Watched, why::Repeated};
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
@@ -354,14 +358,6 @@ fn own(bytes: &[u8; 65], digest: &B256, address: &EvmAddress) -> Result<Signatur
         tracing::error!(%digest, %address, "the signer returned a signature of another key: the journal rejects it");
         SignError::Foreign.into()
     })
-}
-
-fn alarm(statement: &Statement, error: &JournalError) {
-    if let JournalError::Conflict { key, existing, .. } = error {
-        let kind = statement.kind().to_owned();
-        metrics::counter!("intentd_conflicting_statements_total", "kind" => kind).increment(1);
-        tracing::error!(key, existing, "refused to sign a conflicting statement");
-    }
 }
 
 /// A request's share in a signature in progress; the last one removes it from the table.

@@ -316,8 +316,8 @@ async fn another_digest_under_a_key_is_refused() {
     }
 }
 
-#[test]
-fn a_conflict_is_counted_and_raises_an_alarm() {
+/// What is counted and what is logged while `work` is done.
+fn reported(work: impl Future<Output = ()>) -> (String, String) {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     let log = Log::default();
@@ -331,23 +331,47 @@ fn a_conflict_is_counted_and_raises_an_alarm() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let judge = || {
-        runtime.block_on(async {
-            let journal = journal();
-            journal.sign(&fill(1, &[1], 1), 1).await.unwrap();
-            journal.sign(&fill(1, &[1], 1), 1).await.unwrap();
-            conflict(&journal, &refund(1, &[1], 2)).await;
-        });
-    };
     metrics::with_local_recorder(&recorder, || {
-        tracing::subscriber::with_default(subscriber, judge);
+        tracing::subscriber::with_default(subscriber, || runtime.block_on(work));
+    });
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    (handle.render(), log)
+}
+
+#[test]
+fn a_conflict_is_counted_and_raises_an_alarm() {
+    let read = |statement: Statement| statement.as_of(&base(), &block(7, 1));
+    let (counters, log) = reported(async {
+        let journal = journal();
+        let filled = read(fill(1, &[1], 1));
+        journal.sign(&filled, 1).await.unwrap();
+        journal.sign(&filled, 1).await.unwrap();
+        conflict(&journal, &read(refund(1, &[1], 2))).await;
     });
     let counted = r#"intentd_conflicting_statements_total{kind="outcome"} 1"#;
-    assert!(handle.render().contains(counted), "{}", handle.render());
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(counters.contains(counted), "{counters}");
     let alarms: Vec<_> = log.lines().filter(|line| line.contains("ERROR")).collect();
     assert!(
         matches!(alarms[..], [alarm] if alarm.contains(&refund(1, &[1], 2).key)),
+        "{log}"
+    );
+}
+
+/// Whoever makes a key has as many of these as it likes.
+#[test]
+fn what_a_client_contradicts_is_counted_apart_and_raises_no_alarm() {
+    let mapping = |digest| Statement::mapping(EvmAddress::repeat_byte(7), b(1), b(digest));
+    let (counters, log) = reported(async {
+        let journal = journal();
+        journal.sign(&mapping(1), 1).await.unwrap();
+        conflict(&journal, &mapping(2)).await;
+    });
+    let counted = r#"intentd_contradicting_clients_total{kind="mapping"} 1"#;
+    assert!(counters.contains(counted), "{counters}");
+    let alarm = "intentd_conflicting_statements_total";
+    assert!(!counters.contains(alarm), "{counters}");
+    assert!(
+        log.contains(&mapping(2).key) && !log.contains("ERROR"),
         "{log}"
     );
 }

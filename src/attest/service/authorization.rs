@@ -20,7 +20,6 @@ use crate::{
         },
         statement::Statement,
     },
-    chains::asking,
 };
 
 /// A withdraw request that the allocator may take, with its signatures, ours first.
