@@ -4,15 +4,16 @@
 //! that are not there, or hold something else, is in no block.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
 use async_trait::async_trait;
 use bitcoin::{
-    PublicKey, Script, ScriptBuf, Transaction, TxOut, Txid, XOnlyPublicKey, consensus, key::Parity,
+    PublicKey, Script, ScriptBuf, Transaction, TxOut, Txid, Witness, XOnlyPublicKey, consensus,
+    key::Parity,
 };
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt};
 
 use super::{
     body,
@@ -31,6 +32,12 @@ use crate::{
 /// Outputs that one deposit spends at most: wallets show them to their users, and deposits of more previous
 /// transactions are not attributed.
 const MOST: usize = 256;
+/// The same where the PSBT shows each previous transaction, which is read for the quote.
+const MOST_SHOWN: usize = 64;
+/// Bytes of the previous transactions that a PSBT shows, in all. Whoever pays an account chooses how large they are.
+const SHOWN: usize = 1_000_000;
+/// Questions at once.
+const AT_ONCE: usize = 16;
 /// What whoever has too many outputs does about it.
 const COMBINE: &str =
     "expected its owner to combine them before, by payments to the account itself";
@@ -74,7 +81,10 @@ impl Funding for Purse {
         };
         let previous = match plan.kind.is_witness() {
             true => HashMap::new(),
-            false => self.previous(&selection).await?,
+            false => match self.previous(&selection).await {
+                Err(ReadError::TooLarge) => return Ok(Err(bulky())),
+                previous => previous?,
+            },
         };
         let psbt = psbt_step::unsigned(Parts {
             script: &plan.script,
@@ -89,26 +99,50 @@ impl Funding for Purse {
 }
 
 impl Purse {
-    /// The transactions whose outputs are spent.
+    /// The transactions whose outputs are spent. `TooLarge` where a PSBT would be, which shows a transaction for each of
+    /// its outputs that it spends.
     async fn previous(
         &self,
         selection: &Selection,
     ) -> Result<HashMap<Txid, Transaction>, ReadError> {
-        let txids: BTreeSet<Txid> = selection.coins.iter().map(|it| it.outpoint.txid).collect();
-        let each = txids.into_iter().map(|txid| async move {
-            let id = Bytes::from(shown_txid(&txid));
-            let id = &id;
-            let ask = |provider: TradingProvider| async move {
-                let found = outputs(&provider)?.transaction(id).await?;
-                let missing = || ReadError::Unavailable("no such transaction".into());
-                let found = found.ok_or_else(missing)?;
-                let read: Result<Transaction, _> = consensus::deserialize(&found);
-                let read = read.ok().filter(|it| it.compute_txid() == txid);
-                read.ok_or_else(|| ReadError::Doubtful("another transaction".into()))
-            };
-            Ok::<_, ReadError>((txid, self.failover.first(ask).await?))
+        let mut inputs: BTreeMap<Txid, usize> = BTreeMap::new();
+        for coin in &selection.coins {
+            *inputs.entry(coin.outpoint.txid).or_default() += 1;
+        }
+        let each = inputs.into_iter().map(|(txid, count)| async move {
+            let found = self.transaction(txid).await?;
+            Ok::<_, ReadError>((txid, count, found))
         });
-        Ok(try_join_all(each).await?.into_iter().collect())
+        let mut each = stream::iter(each).buffered(AT_ONCE);
+        let (mut previous, mut bytes) = (HashMap::new(), 0_usize);
+        while let Some(found) = each.next().await {
+            let (txid, count, found) = found?;
+            bytes = bytes.saturating_add(found.base_size().saturating_mul(count));
+            if bytes > SHOWN {
+                return Err(ReadError::TooLarge);
+            }
+            previous.insert(txid, found);
+        }
+        Ok(previous)
+    }
+
+    /// A transaction without its witnesses: its id does not depend on them, and they are most of a large one.
+    async fn transaction(&self, txid: Txid) -> Result<Transaction, ReadError> {
+        let id = Bytes::from(shown_txid(&txid));
+        let id = &id;
+        let ask = |provider: TradingProvider| async move {
+            let found = outputs(&provider)?.transaction(id).await?;
+            let missing = || ReadError::Unavailable("no such transaction".into());
+            let found = found.ok_or_else(missing)?;
+            let read: Result<Transaction, _> = consensus::deserialize(&found);
+            let read = read.ok().filter(|it| it.compute_txid() == txid);
+            read.ok_or_else(|| ReadError::Doubtful("another transaction".into()))
+        };
+        let mut found = self.failover.first(ask).await?;
+        for input in &mut found.input {
+            input.witness = Witness::new();
+        }
+        Ok(found)
     }
 }
 
@@ -116,6 +150,13 @@ impl Purse {
 fn crowded() -> Unfunded {
     Unfunded::Unable(format!(
         "the account has more unspent outputs than providers list: {COMBINE}"
+    ))
+}
+
+/// Whoever pays an account can bring it there, too.
+fn bulky() -> Unfunded {
+    Unfunded::Unable(format!(
+        "the transactions that paid the account are too large to be shown to a wallet: {COMBINE}"
     ))
 }
 
@@ -168,20 +209,24 @@ impl Plan {
     }
 
     fn select(&self, coins: &[Coin]) -> Result<Selection, Unfunded> {
+        let most = match self.kind.is_witness() {
+            true => MOST,
+            false => MOST_SHOWN,
+        };
         let wanted = Wanted {
             outputs: &self.outputs,
             change: &self.script,
             rate: self.rate,
             kind: &self.kind,
             required: 0,
-            most: MOST,
+            most,
         };
         select::select(coins, &wanted).map_err(|why| match why {
             Unselected::Short { missing } => Unfunded::Short {
                 missing: Amount::from(missing),
             },
             Unselected::Many => Unfunded::Unable(format!(
-                "the amount is in more than {MOST} outputs of the account: {COMBINE}"
+                "the amount is in more than {most} outputs of the account: {COMBINE}"
             )),
         })
     }

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use bitcoin::{OutPoint, Psbt, TxIn, absolute::LockTime, hashes::Hash, transaction::Version};
 
 use super::*;
@@ -28,21 +30,32 @@ const ORDER: B256 = B256::repeat_byte(0xee);
 /// Outputs of an account that are shown.
 const LISTED: usize = 10_000;
 
-/// An account's outputs, each of a transaction of its own.
-struct Holdings(Vec<(Transaction, u64)>);
+/// What transactions pay an account.
+struct Holdings {
+    script: ScriptBuf,
+    transactions: Vec<Transaction>,
+    /// Transactions that were asked for.
+    asked: AtomicUsize,
+}
 
 #[async_trait]
 impl Outputs for Holdings {
     async fn unspent(&self, _: &Address) -> Result<Vec<Unspent>, ReadError> {
-        if self.0.len() > LISTED {
-            return Err(ReadError::TooLarge);
+        let mut all = Vec::new();
+        for transaction in &self.transactions {
+            let txid = transaction.compute_txid();
+            let outputs = (0..).zip(&transaction.output);
+            let own = outputs.filter(|(_, output)| output.script_pubkey == self.script);
+            all.extend(own.map(|(vout, output)| Unspent {
+                output: coin::output(&OutPoint::new(txid, vout)),
+                amount: Amount::from(output.value.to_sat()),
+                height: 1,
+            }));
         }
-        let unspent = self.0.iter().map(|(transaction, value)| Unspent {
-            output: coin::output(&OutPoint::new(transaction.compute_txid(), 0)),
-            amount: Amount::from(*value),
-            height: 1,
-        });
-        Ok(unspent.collect())
+        match all.len() > LISTED {
+            true => Err(ReadError::TooLarge),
+            false => Ok(all),
+        }
     }
 
     async fn spenders(&self, outputs: &[Bytes]) -> Result<Vec<SpentBy>, ReadError> {
@@ -50,9 +63,10 @@ impl Outputs for Holdings {
     }
 
     async fn transaction(&self, id: &Bytes) -> Result<Option<Bytes>, ReadError> {
-        let same = |it: &&(Transaction, u64)| shown_txid(&it.0.compute_txid())[..] == id[..];
-        let found = self.0.iter().find(same);
-        Ok(found.map(|it| consensus::serialize(&it.0).into()))
+        self.asked.fetch_add(1, Relaxed);
+        let same = |it: &&Transaction| shown_txid(&it.compute_txid())[..] == id[..];
+        let found = self.transactions.iter().find(same);
+        Ok(found.map(|it| consensus::serialize(it).into()))
     }
 }
 
@@ -60,22 +74,38 @@ fn account(text: &str) -> Address {
     crate::family("bitcoin-vm").unwrap().account(text).unwrap()
 }
 
-fn purse(user: &str, values: &[u64]) -> Purse {
-    let script = MAIN.script(user).unwrap();
-    let held = (1..).zip(values).map(|(number, value)| {
-        let transaction = Transaction {
-            version: Version::TWO,
-            lock_time: LockTime::from_consensus(number),
-            input: vec![TxIn::default()],
-            output: vec![TxOut {
-                value: bitcoin::Amount::from_sat(*value),
-                script_pubkey: script.clone(),
-            }],
-        };
-        (transaction, *value)
+/// A transaction that pays an account so many satoshis each time; its lock time tells it from others.
+fn paying(user: &str, number: u32, values: &[u64]) -> Transaction {
+    let paid = values.iter().map(|value| TxOut {
+        value: bitcoin::Amount::from_sat(*value),
+        script_pubkey: MAIN.script(user).unwrap(),
     });
+    Transaction {
+        version: Version::TWO,
+        lock_time: LockTime::from_consensus(number),
+        input: vec![TxIn::default()],
+        output: paid.collect(),
+    }
+}
+
+/// Each output is of a transaction of its own.
+fn purse(user: &str, values: &[u64]) -> Purse {
+    let held = (1..).zip(values);
+    let held = held.map(|(number, value)| paying(user, number, &[*value]));
+    purse_of(&holdings(user, held.collect()))
+}
+
+fn holdings(user: &str, transactions: Vec<Transaction>) -> Arc<Holdings> {
+    Arc::new(Holdings {
+        script: MAIN.script(user).unwrap(),
+        transactions,
+        asked: AtomicUsize::new(0),
+    })
+}
+
+fn purse_of(holdings: &Arc<Holdings>) -> Purse {
     let provider = TradingProvider {
-        outputs: Some(Arc::new(Holdings(held.collect()))),
+        outputs: Some(holdings.clone()),
         ..Provider::at(1).trading()
     };
     Purse {
@@ -322,4 +352,51 @@ async fn an_account_with_more_outputs_than_are_listed_is_told_so() {
     let crowded = purse(USER, &[10_000; 10_001]);
     let refused = fund(&crowded, (USER, None), 50_000).await;
     assert!(matches!(refused, Err(Unfunded::Unable(why)) if why.ends_with(COMBINE)));
+}
+
+/// Signatures of a P2PKH account commit to no amounts, so its wallet is shown what it spends.
+#[tokio::test]
+async fn previous_transactions_are_shown_without_their_witnesses() {
+    let mut large = paying(LEGACY, 1, &[60_000, 70_000]);
+    large.input[0].witness = Witness::from_slice(&[vec![7_u8; 390_000]]);
+    let purse = purse_of(&holdings(LEGACY, vec![large.clone()]));
+    let funds = fund(&purse, (LEGACY, None), 100_000).await.unwrap();
+    assert!(funds.len() < 2_000, "{}", funds.len());
+    let psbt = deposit(LEGACY, &funds, 100_000).unwrap();
+    assert_eq!(psbt.inputs.len(), 2);
+    for input in &psbt.inputs {
+        let shown = input.non_witness_utxo.as_ref().unwrap();
+        assert_eq!(shown.compute_txid(), large.compute_txid());
+        assert!(shown.input[0].witness.is_empty());
+    }
+}
+
+/// Each input shows the whole transaction: 256 of them made gigabytes of one that somebody paid the account with.
+#[tokio::test]
+async fn what_a_psbt_shows_is_bounded() {
+    let mut large = paying(LEGACY, 1, &[20_000; 12]);
+    large.input[0].script_sig = ScriptBuf::from_bytes(vec![0; 100_000]);
+    let purse = purse_of(&holdings(LEGACY, vec![large]));
+    let nine = fund(&purse, (LEGACY, None), 150_000).await.unwrap();
+    let psbt = deposit(LEGACY, &nine, 150_000).unwrap();
+    assert_eq!(psbt.inputs.len(), 9);
+    let ten = fund(&purse, (LEGACY, None), 180_000).await;
+    assert!(matches!(ten, Err(Unfunded::Unable(why)) if why.ends_with(COMBINE)));
+}
+
+#[tokio::test]
+async fn a_quote_reads_so_many_previous_transactions_and_no_more() {
+    let transactions = (1..=65).map(|number| paying(LEGACY, number, &[20_000]));
+    let holdings = holdings(LEGACY, transactions.collect());
+    let legacy = purse_of(&holdings);
+    assert!(fund(&legacy, (LEGACY, None), 1_180_000).await.is_ok());
+    assert_eq!(holdings.asked.load(Relaxed), 64);
+    let more = fund(&legacy, (LEGACY, None), 1_190_000).await;
+    assert!(matches!(more, Err(Unfunded::Unable(why)) if why.ends_with(COMBINE)));
+    assert_eq!(holdings.asked.load(Relaxed), 64);
+    // What a signature commits to is shown without.
+    let plain = purse(USER, &[20_000; 65]);
+    let funds = fund(&plain, (USER, None), 1_240_000).await.unwrap();
+    let psbt = deposit(USER, &funds, 1_240_000).unwrap();
+    assert_eq!(psbt.inputs.len(), 65);
 }
