@@ -83,6 +83,8 @@ pub struct SolverAccount {
 pub struct Plan {
     pub owner: Owner,
     pub intent: Intent,
+    /// See [`Known::keeps`].
+    pub keeps: bool,
 }
 
 /// A prepared attempt, and the commit that stores it. Nothing has happened until that commit is applied. The account
@@ -171,6 +173,7 @@ impl SolverAccount {
         let known = Known {
             account: stored.as_ref().map(|row| &row.own[..]),
             held: &held,
+            keeps: plan.keeps,
         };
         let prepared = outlook.prepare(known).await;
         let prepared = prepared.map_err(|error| self.failure(error))?;
@@ -217,10 +220,8 @@ impl SolverAccount {
     async fn row(&self) -> Result<(Option<Vec<u8>>, Option<rows::account::Account>), SolverError> {
         let key = rows::account::key(&self.name);
         let found = self.store.read(&key).await?;
-        let stored = found
-            .as_deref()
-            .map(rows::account::Account::decode)
-            .transpose()?;
+        let stored = found.as_deref().map(rows::account::Account::decode);
+        let stored = stored.transpose()?;
         Ok((found, stored))
     }
 

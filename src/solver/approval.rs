@@ -133,6 +133,7 @@ impl Solver {
                 work,
                 spends: Vec::new(),
             },
+            keeps: false,
         };
         let mut taken = account.take(&plan, now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);

@@ -189,6 +189,7 @@ impl Solver {
                 work,
                 spends: payment.spends,
             },
+            keeps: view.request.api_key.is_none(),
         };
         if !self.stake(view, account, &plan).await? {
             return Ok(Paid::Held);

@@ -223,6 +223,7 @@ impl Solver {
         let plan = Plan {
             owner: Owner::Request(view.request.id),
             intent,
+            keeps: gift.purpose != Purpose::Refund,
         };
         let taken = match account.take(&plan, view.now / 1_000).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),

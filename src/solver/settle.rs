@@ -226,6 +226,7 @@ impl Settler {
         let plan = Plan {
             owner: Owner::Settlement(task.request.id),
             intent,
+            keeps: false,
         };
         let mut taken = self.account.take(&plan, task.now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);

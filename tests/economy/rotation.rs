@@ -41,6 +41,7 @@ async fn promised(world: &World, owner: Owner) -> B256 {
             work: 100_000,
             spends: Vec::new(),
         },
+        keeps: false,
     };
     let mut taken = account.take(&plan, now / 1_000).await.unwrap();
     let batch = std::mem::take(&mut taken.batch);

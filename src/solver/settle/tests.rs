@@ -385,6 +385,7 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
             work: 200_000,
             spends: Vec::new(),
         },
+        keeps: false,
     };
     let mut taken = settler.account.take(&plan, rig.now / 1_000).await.unwrap();
     assert_eq!(taken.id[..], [0; 8]);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use alloy::primitives::U256;
 use async_trait::async_trait;
 use vm::{
     Bytes, Chain, CodecError,
@@ -13,6 +14,7 @@ use vm::{
 
 use super::rig::Rig;
 use crate::{
+    request::Request,
     sign::KeyRing,
     solver::{
         Solver,
@@ -21,8 +23,8 @@ use crate::{
     },
 };
 
-/// What was named as held, for each attempt that was prepared.
-type Heard = Arc<Mutex<Vec<Vec<Bytes>>>>;
+/// What was named as held, and whether some is left to others, for each attempt that was prepared.
+type Heard = Arc<Mutex<Vec<(Vec<Bytes>, bool)>>>;
 
 /// Opens accounts of which it is heard what they name.
 struct Listening {
@@ -92,16 +94,16 @@ impl Outlook for Watched {
         let Self { outlook, heard } = *self;
         let mut held = known.held.to_vec();
         held.sort_unstable();
-        heard.lock().unwrap().push(held);
+        heard.lock().unwrap().push((held, known.keeps));
         outlook.prepare(known).await
     }
 }
 
-/// The process starts; it is heard what its account of the destination names.
-async fn listening(rig: &Rig) -> (Solver, Heard) {
+/// The process starts; it is heard what its account of the network names.
+async fn listening(rig: &Rig, network: &str) -> (Solver, Heard) {
     let mut solver = rig.solver().await;
     let heard = Heard::default();
-    let mut chain = TradingChain::clone(&solver.accounts["destination"].chain);
+    let mut chain = TradingChain::clone(&solver.accounts[network].chain);
     chain.providers.accounts = Arc::new(Listening {
         accounts: chain.providers.accounts,
         heard: heard.clone(),
@@ -113,7 +115,7 @@ async fn listening(rig: &Rig) -> (Solver, Heard) {
     };
     let (chain, store) = (Arc::new(chain), rig.store.clone());
     let account = SolverAccount::open(chain, store, &keys, limits, rig.now).await;
-    let name = "destination".to_owned();
+    let name = network.to_owned();
     solver.accounts.insert(name, Arc::new(account.unwrap()));
     (solver, heard)
 }
@@ -127,12 +129,13 @@ async fn a_family_is_told_what_open_attempts_hold() {
         rig.funded(2).await,
         rig.funded(3).await,
     ];
-    let (solver, heard) = listening(&rig).await;
+    let (solver, heard) = listening(&rig, "destination").await;
     for order in &orders {
         solver.advance(&order.id, rig.now).await.unwrap();
     }
     let resource = |number: u64| Bytes::from(number.to_be_bytes().to_vec());
-    let told = std::mem::take(&mut *heard.lock().unwrap());
+    let told = std::mem::take(&mut *heard.lock().unwrap()).into_iter();
+    let told: Vec<_> = told.map(|(held, _)| held).collect();
     let [none, one, two] = [vec![], vec![resource(0)], vec![resource(0), resource(1)]];
     assert_eq!(told, [none, one, two]);
     // What is done with holds nothing any more.
@@ -141,7 +144,40 @@ async fn a_family_is_told_what_open_attempts_hold() {
     }
     rig.rest().await;
     let last = rig.funded(4).await;
-    let (solver, heard) = listening(&rig).await;
+    let (solver, heard) = listening(&rig, "destination").await;
     solver.advance(&last.id, rig.now).await.unwrap();
-    assert_eq!(*heard.lock().unwrap(), [Vec::<Bytes>::new()]);
+    assert_eq!(heard.lock().unwrap()[0].0, Vec::<Bytes>::new());
+}
+
+/// What strangers want can wait for what small payments hold.
+#[tokio::test]
+async fn refunds_and_what_came_with_a_key_leave_nothing_to_others() {
+    let mut rig = Rig::new();
+    let stranger = rig.funded(1).await;
+    let keyed = rig.quote(2, |it| it.api_key = Some("app".into())).await;
+    rig.deposit(&keyed, |_| ()).await;
+    let (solver, heard) = listening(&rig, "destination").await;
+    for order in [&stranger, &keyed] {
+        solver.advance(&order.id, rig.now).await.unwrap();
+    }
+    let keeps = |heard: &Heard| -> Vec<bool> {
+        let heard = heard.lock().unwrap();
+        heard.iter().map(|(_, keeps)| *keeps).collect()
+    };
+    assert_eq!(keeps(&heard), [true, false]);
+    // What is given back at once, and what somebody deposited besides.
+    let forced = |request: &mut Request| request.referrer = Some("debug-force-refund".into());
+    let refund = rig.quote(3, forced).await;
+    rig.deposit(&refund, |_| ()).await;
+    let excess = rig.quote(4, |_| ()).await;
+    let more = U256::from(150_000_000);
+    rig.deposit(&excess, |deposit| deposit.amount = more).await;
+    let (solver, heard) = listening(&rig, "origin").await;
+    for _ in 0..30 {
+        for order in [&refund, &excess] {
+            solver.advance(&order.id, rig.now).await.unwrap();
+        }
+        rig.mine(1);
+    }
+    assert_eq!(keeps(&heard), [false, true]);
 }

@@ -83,7 +83,8 @@ pub enum SubmitError {
     /// The chain asks more for inclusion than the operator lets it.
     #[error("inclusion costs more than the operator's limit")]
     Dear,
-    /// What the account can spend now, besides what open attempts hold, does not pay for it; in the native currency.
+    /// What the account can spend now, besides what open attempts hold and what is kept ([`Known::keeps`]), does not pay
+    /// for it; in the native currency.
     #[error("{available} can be spent now, {needed} are needed")]
     Short { available: Amount, needed: Amount },
     /// Further than is believed without the operator's word.
@@ -160,6 +161,9 @@ pub struct Known<'a> {
     pub account: Option<&'a [u8]>,
     /// The resources of its open attempts, in no order.
     pub held: &'a [Bytes],
+    /// Where attempts hold things of which there are few, it leaves some of them to payments that matter more, and is
+    /// [`SubmitError::Short`] instead.
+    pub keeps: bool,
 }
 
 /// What landing costs.

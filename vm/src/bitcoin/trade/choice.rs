@@ -14,6 +14,10 @@ use crate::{CodecError, ReadError, trade::SubmitError, types};
 /// How many times the present rate an attempt can pay out of its change, so that it can be replaced, also where as much
 /// hangs on it as may.
 const ROOM: u64 = 8;
+/// Of so many outputs one stays free for payments that matter more.
+const SHARE: usize = 4;
+/// A payment of at least one part in so many of what it holds is made all the same.
+const PART: u64 = 4;
 /// The most inputs of a transaction: with more it would be larger than [`version::LARGEST`].
 const MOST_INPUTS: usize = 145;
 
@@ -47,6 +51,18 @@ pub fn choose(
         return Err(ReadError::Unavailable(why.into()).into());
     }
     Ok(choice)
+}
+
+/// Whether a payment of `paid` satoshis leaves too few outputs of `free` that are as large as those of the choice, where
+/// open attempts hold so many, and takes little of what it holds. Small payments would else hold all of them until their
+/// change is final; to do that with large ones takes money.
+pub fn crowds_out(choice: &Choice, paid: u64, (free, held): (&[Coin], usize)) -> bool {
+    let values = choice.coins.iter().map(|coin| coin.value);
+    let least = values.min().unwrap_or_default();
+    let large = free.iter().filter(|coin| coin.value >= least).count();
+    let left = large.saturating_sub(choice.coins.len());
+    let kept = large.saturating_add(held) / SHARE;
+    left < kept && coin::sum(&choice.coins) / PART > paid
 }
 
 /// Virtual bytes of a payment of the plan's outputs out of `coins`.

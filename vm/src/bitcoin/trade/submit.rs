@@ -11,6 +11,7 @@ use futures::future::try_join_all;
 
 use super::{
     attempt::{HEIGHT, Own, Version},
+    body,
     choice::{self, Choice},
     coin::{self, Coin},
     signature,
@@ -178,11 +179,17 @@ impl Outlook for Asked {
         let number = known.account.map_or(Ok(0), numbered::count)?;
         coins.retain(|coin| !known.held.contains(&coin::output(&coin.outpoint)));
         let mut own = Own::of(&intent, number, Vec::new())?;
-        let Choice { coins, made } = choice::choose(
-            &coins,
-            &own.plan(false, &payer.script),
-            (rates, intent.work),
-        )?;
+        let plan = own.plan(false, &payer.script);
+        let choice = choice::choose(&coins, &plan, (rates, intent.work))?;
+        let paid = body::sum(&own.outputs);
+        let at_hand = (coins.as_slice(), known.held.len());
+        if known.keeps && choice::crowds_out(&choice, paid, at_hand) {
+            return Err(SubmitError::Short {
+                available: Amount::ZERO,
+                needed: Amount::from(paid),
+            });
+        }
+        let Choice { coins, made } = choice;
         let signed = payer.sign(made, &coins).await?;
         own.coins = coins;
         own.signed.push(Version::of(&signed, false, height));

@@ -149,6 +149,7 @@ impl Rig {
         let known = Known {
             account: self.stored.as_ref().map(AsRef::as_ref),
             held,
+            keeps: false,
         };
         outlook.prepare(known).await
     }

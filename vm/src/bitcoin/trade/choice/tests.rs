@@ -80,6 +80,26 @@ fn a_payment_holds_the_smallest_output_that_is_enough() {
     assert_eq!(held(1_050_000), [1_000_000, 100_000]);
 }
 
+/// What cannot pay alone is no output that is left to others: anybody sends the account such.
+#[test]
+fn a_small_payment_leaves_a_quarter_of_the_outputs_that_are_as_large() {
+    let crowds = |values: &[u64], held: usize, paid: u64| {
+        let choice = chosen(values, paid, (RATES, 1_000)).unwrap();
+        crowds_out(&choice, paid, (&coins(values), held))
+    };
+    let (one, two) = ([1_000_000], [1_000_000; 2]);
+    let dusty: Vec<u64> = one.iter().copied().chain([1_000; 100]).collect();
+    assert!(crowds(&one, 3, 5_000));
+    assert!(crowds(&dusty, 3, 5_000));
+    assert!(!crowds(&two, 2, 5_000));
+    assert!(crowds(&two, 6, 5_000));
+    // Of three outputs none is kept.
+    assert!(!crowds(&one, 2, 5_000));
+    // Several that are spent together count as so many.
+    assert!(crowds(&[15_000, 15_000], 6, 5_000));
+    assert!(!crowds(&[15_000, 15_000], 6, 8_000));
+}
+
 #[test]
 fn what_does_not_fit_its_work_is_made_without_room_or_not_at_all() {
     let tight = chosen(&[51_500, 20_000], 50_000, (RATES, 150)).unwrap();

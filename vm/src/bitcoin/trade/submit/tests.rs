@@ -27,6 +27,8 @@ struct Rig {
     /// What the store has of the account, and of its open attempts.
     stored: Option<Bytes>,
     held: Vec<Bytes>,
+    /// Payments leave some to others.
+    keeps: bool,
 }
 
 impl Rig {
@@ -67,6 +69,7 @@ impl Rig {
             script,
             stored: None,
             held: Vec::new(),
+            keeps: false,
         }
     }
 
@@ -92,6 +95,7 @@ impl Rig {
         let known = Known {
             account: self.stored.as_ref().map(|own| &own[..]),
             held: &self.held,
+            keeps: self.keeps,
         };
         outlook.await?.prepare(known).await
     }
@@ -201,6 +205,31 @@ async fn two_attempts_never_share_a_coin() {
     rig.world.mine(0);
     assert!(rig.prepared(&intent).await.is_ok());
     assert_eq!(rig.paid(), 150_000);
+}
+
+/// Strangers' small orders would else stop every other payment until their change is final.
+#[tokio::test]
+async fn a_quarter_of_the_outputs_stays_free_for_what_matters_more() {
+    let mut rig = Rig::new(&[1_000_000; 8]);
+    rig.keeps = true;
+    for _ in 0..6 {
+        rig.pays(10_000).await;
+    }
+    for small in [10_000, 249_999] {
+        let waits = rig.prepared(&rig.intent(small)).await;
+        assert!(matches!(waits, Err(SubmitError::Short { .. })), "{small}");
+    }
+    // Who has others hold so much has to deposit for it.
+    assert!(rig.prepared(&rig.intent(250_000)).await.is_ok());
+    // A refund takes what it is left for.
+    rig.keeps = false;
+    rig.pays(10_000).await;
+    rig.keeps = true;
+    // All is there again once the change is final.
+    rig.world.mine(1);
+    rig.held.clear();
+    assert!(rig.prepared(&rig.intent(10_000)).await.is_ok());
+    assert_eq!(rig.paid(), 70_000);
 }
 
 #[tokio::test]
