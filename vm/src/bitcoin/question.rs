@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Questions per round trip.
-const BATCH: usize = 100;
+pub const BATCH: usize = 100;
 /// Bytes of all scripts that are kept of other transactions: as many of the longest that can be spent as are asked for.
 const SCRIPTS: usize = MAX_PREVIOUS * 10_000;
 /// Bitcoin Core's codes for an unknown transaction, block or height (RPC_INVALID_ADDRESS_OR_KEY and

@@ -56,11 +56,9 @@ impl<S: Blocks> Mempool for Pool<S> {
             payees: &self.payees,
             known: &known,
         };
-        let now = self.source.waiting(asked, seen.clone()).await?;
-        let paying = now.values().flatten();
-        let waiting = paying.filter_map(|one| waiting(&self.rules, one)).collect();
-        *seen = now;
-        Ok(waiting)
+        self.source.waiting(asked, &mut seen).await?;
+        let paying = seen.values().flatten();
+        Ok(paying.filter_map(|one| waiting(&self.rules, one)).collect())
     }
 }
 

@@ -73,21 +73,22 @@ impl Blocks for Esplora {
         self.ask(self.unspent_of(payee, whose)).await
     }
 
-    async fn waiting(&self, asked: Asked<'_>, _: Seen) -> Result<Seen, ReadError> {
-        let mut seen = Seen::new();
+    async fn waiting(&self, asked: Asked<'_>, seen: &mut Seen) -> Result<(), ReadError> {
+        let mut now = Seen::new();
         for payee in asked.payees {
             let path = format!("address/{}/txs/mempool", payee.address);
             let found: Option<Vec<IndexedTransaction>> = self.ask(self.json(&path)).await?;
             for indexed in found.unwrap_or_default() {
-                seen.extend(looked(indexed)?);
+                now.extend(looked(indexed)?);
             }
         }
-        let missing = asked.known.iter().filter(|txid| !seen.contains_key(*txid));
+        let missing = asked.known.iter().filter(|txid| !now.contains_key(*txid));
         let missing: Vec<Txid> = missing.take(MOST_KNOWN).copied().collect();
         let each = stream::iter(missing).map(|txid| self.ask(self.waits(txid)));
         let found: Vec<_> = each.buffered(AT_ONCE).try_collect().await?;
-        seen.extend(found.into_iter().flatten());
-        Ok(seen)
+        now.extend(found.into_iter().flatten());
+        *seen = now;
+        Ok(())
     }
 }
 

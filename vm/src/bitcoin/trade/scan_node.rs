@@ -23,7 +23,7 @@ use crate::{
     ReadError,
     bitcoin::{
         node::Node,
-        question::{Fault, known, known_together, look_in, spent},
+        question::{BATCH, Fault, known, known_together, look_in, spent},
         raw::{RawTransaction, bitcoins},
         source::{Found, block_hash},
     },
@@ -38,6 +38,11 @@ const MOST_NEW: usize = 2_000;
 const MOST_INPUTS: usize = 50;
 /// Inputs of all waiting transactions that one look reads; further ones with the next look.
 const INPUTS: usize = 500;
+/// New waiting transactions that a look reads first together. Then more, while the answers are not long: one that is
+/// late, or too long, would have been read for nothing.
+const FIRST: usize = 16;
+/// Hex digits of transactions from which on an answer is long.
+const LONG: usize = 4 << 20;
 /// Bitcoin Core's code for a method that it does not have (RPC_METHOD_NOT_FOUND).
 pub const NO_METHOD: i32 = -32_601;
 /// Its code for a search while it makes another one (RPC_INVALID_PARAMETER).
@@ -85,12 +90,39 @@ impl Blocks for Node {
         self.searched(payee).await
     }
 
-    async fn waiting(&self, asked: Asked<'_>, seen: Seen) -> Result<Seen, ReadError> {
+    async fn waiting(&self, asked: Asked<'_>, seen: &mut Seen) -> Result<(), ReadError> {
+        let mut budget = Budget {
+            end: Instant::now() + self.patience(),
+            inputs: INPUTS,
+        };
+        let all = self.ask(|client| Ok(client.call::<Vec<Txid>>("getrawmempool", &[])?));
+        let new = new(all.await?, asked.known, seen);
         let payees = asked.payees.iter();
-        let scripts: Vec<_> = payees.map(|payee| payee.script.clone()).collect();
-        let known = asked.known.iter().copied().collect();
-        self.ask(move |client| waiting(client, (&scripts, &known), seen))
-            .await
+        let scripts: Arc<[ScriptBuf]> = payees.map(|payee| payee.script.clone()).collect();
+        let (mut left, mut most) = (new.as_slice(), FIRST);
+        while !left.is_empty() && Instant::now() < budget.end {
+            let (batch, rest) = left.split_at(most.min(left.len()));
+            match self.paying(&scripts, batch).await {
+                Ok(paying) => {
+                    most = match paying.digits > LONG {
+                        true => (batch.len() / 2).max(1),
+                        false => (most * 2).min(BATCH),
+                    };
+                    if !self.take(batch, &paying, (&mut *seen, &mut budget)).await? {
+                        break;
+                    }
+                }
+                Err(ReadError::TooLarge) if batch.len() > 1 => {
+                    most = batch.len() / 2;
+                    continue;
+                }
+                // Nobody can read it.
+                Err(ReadError::TooLarge) => seen.extend(batch.iter().map(|txid| (*txid, None))),
+                Err(error) => return Err(error),
+            }
+            left = rest;
+        }
+        Ok(())
     }
 }
 
@@ -115,6 +147,65 @@ impl Node {
             }
             sleep(PAUSE).await;
         }
+    }
+
+    async fn paying(
+        &self,
+        scripts: &Arc<[ScriptBuf]>,
+        txids: &[Txid],
+    ) -> Result<Paying, ReadError> {
+        let (scripts, txids) = (scripts.clone(), txids.to_vec());
+        self.ask(move |client| paying(client, &scripts, &txids))
+            .await
+    }
+
+    /// Looks at those of a batch that pay; false once a look has read enough.
+    async fn take(
+        &self,
+        batch: &[Txid],
+        paying: &Paying,
+        (seen, budget): (&mut Seen, &mut Budget),
+    ) -> Result<bool, ReadError> {
+        for txid in batch {
+            // What has left the pool meanwhile is not looked at.
+            let Some(pays) = paying.inputs.get(txid) else {
+                continue;
+            };
+            let waits = match pays {
+                None => Some(None),
+                // Nobody attributes it before it is in a block: what it spends may be large, and others wait.
+                Some(count) if *count > MOST_INPUTS => Some(None),
+                Some(count) if !budget.has(*count) => return Ok(false),
+                Some(_) => self.shown(*txid).await?,
+            };
+            seen.extend(waits.map(|waits| (*txid, waits)));
+        }
+        Ok(true)
+    }
+
+    /// A waiting transaction as [`Seen`] has it; `None` where it has left the pool, or contradicts itself.
+    async fn shown(&self, txid: Txid) -> Result<Option<Option<Arc<Waits>>>, ReadError> {
+        match self.ask(move |client| shown(client, &txid)).await {
+            Ok(waits) => Ok(waits.map(|waits| Some(Arc::new(waits)))),
+            Err(ReadError::TooLarge) => Ok(Some(None)),
+            Err(ReadError::Doubtful(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What a look at the memory pool may still read.
+struct Budget {
+    end: Instant,
+    inputs: usize,
+}
+
+impl Budget {
+    /// Whether there is so much; it is taken.
+    fn has(&mut self, inputs: usize) -> bool {
+        let left = self.inputs.checked_sub(inputs);
+        self.inputs = left.unwrap_or(self.inputs);
+        left.is_some() && Instant::now() < self.end
     }
 }
 
@@ -203,61 +294,33 @@ fn used(client: &Client, coins: &[Coin]) -> Result<HashSet<OutPoint>, Fault> {
     Ok(used.map(|it| OutPoint::new(it.txid, it.vout)).collect())
 }
 
-fn waiting(
-    client: &Client,
-    (scripts, known): (&[ScriptBuf], &HashSet<Txid>),
-    seen: Seen,
-) -> Result<Seen, Fault> {
-    let all: Vec<Txid> = client.call("getrawmempool", &[])?;
-    let here: HashSet<&Txid> = all.iter().collect();
-    let kept = seen.into_iter().filter(|(txid, _)| here.contains(txid));
-    let mut seen: Seen = kept.collect();
-    let (first, rest): (Vec<&Txid>, _) = all.iter().partition(|txid| known.contains(*txid));
+/// Those that were not looked at, first what others have shown. What waits no more is forgotten.
+fn new(all: Vec<Txid>, known: &[Txid], seen: &mut Seen) -> Vec<Txid> {
+    let here: HashSet<Txid> = all.iter().copied().collect();
+    seen.retain(|txid, _| here.contains(txid));
+    let known: HashSet<&Txid> = known.iter().collect();
+    let (first, rest): (Vec<Txid>, _) = all.into_iter().partition(|txid| known.contains(txid));
     let new = first.into_iter().chain(rest);
-    let new = new.filter(|txid| !seen.contains_key(*txid));
-    let new: Vec<Txid> = new.take(MOST_NEW).copied().collect();
-    let (paying, mut inputs) = (paying(client, scripts, &new)?, 0);
-    for txid in new {
-        // What has left the pool meanwhile is not looked at.
-        let Some(pays) = paying.get(&txid) else {
-            continue;
-        };
-        let waits = match pays {
-            None => Some(None),
-            // Nobody attributes it before it is in a block: what it spends may be large, and others wait.
-            Some(count) if *count > MOST_INPUTS => Some(None),
-            Some(count) => {
-                inputs += count;
-                if inputs > INPUTS {
-                    break;
-                }
-                match shown(client, &txid) {
-                    Ok(waits) => waits.map(|waits| Some(Arc::new(waits))),
-                    Err(fault) => match ReadError::from(fault) {
-                        ReadError::TooLarge => Some(None),
-                        ReadError::Doubtful(_) => None,
-                        error => return Err(error.into()),
-                    },
-                }
-            }
-        };
-        seen.extend(waits.map(|waits| (txid, waits)));
-    }
-    Ok(seen)
+    let new = new.filter(|txid| !seen.contains_key(txid));
+    new.take(MOST_NEW).collect()
 }
 
-/// How many inputs the transactions have, `None` for those that pay none of the scripts; without those that the node no
-/// longer knows.
-fn paying(
-    client: &Client,
-    scripts: &[ScriptBuf],
-    txids: &[Txid],
-) -> Result<HashMap<Txid, Option<usize>>, Fault> {
+/// What transactions pay.
+struct Paying {
+    /// How many inputs each has, `None` for those that pay none of the scripts; without those that the node no longer
+    /// knows.
+    inputs: HashMap<Txid, Option<usize>>,
+    /// Hex digits of all.
+    digits: usize,
+}
+
+fn paying(client: &Client, scripts: &[ScriptBuf], txids: &[Txid]) -> Result<Paying, Fault> {
     let params: Vec<_> = txids.iter().map(|txid| json!([txid, false])).collect();
     let answers: Vec<Option<String>> = known_together(client, "getrawtransaction", &params)?;
+    let digits: usize = answers.iter().flatten().map(String::len).sum();
     let found = txids.iter().zip(answers);
     let found = found.filter_map(|(txid, text)| Some((txid, text?)));
-    let pays = found.map(|(txid, text)| {
+    let inputs = found.map(|(txid, text)| {
         let transaction = read(&text)?;
         if transaction.compute_txid() != *txid {
             return Err(Fault::Doubtful("another transaction"));
@@ -266,7 +329,10 @@ fn paying(
         let pays = outputs.any(|output| scripts.contains(&output.script_pubkey));
         Ok((*txid, pays.then_some(transaction.input.len())))
     });
-    pays.collect()
+    Ok(Paying {
+        inputs: inputs.collect::<Result<_, _>>()?,
+        digits,
+    })
 }
 
 fn shown(client: &Client, txid: &Txid) -> Result<Option<Waits>, Fault> {

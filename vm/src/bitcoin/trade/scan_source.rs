@@ -66,7 +66,8 @@ pub trait Blocks: Source {
     async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError>;
     /// The account's outputs in blocks that can be spent in the next one, and that no waiting transaction spends.
     async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError>;
-    /// The waiting transactions that pay one of the payees, and what else was looked at. `seen` is the last answer: a
-    /// provider that names them all is asked for new ones only, and for a part of those where they are many.
-    async fn waiting(&self, asked: Asked<'_>, seen: Seen) -> Result<Seen, ReadError>;
+    /// Brings `seen` up to date: the waiting transactions that pay one of the payees, and what else was looked at. A
+    /// provider that names them all is asked for new ones only, and for a part of those where they are many. What was
+    /// looked at before an error is in it, too.
+    async fn waiting(&self, asked: Asked<'_>, seen: &mut Seen) -> Result<(), ReadError>;
 }

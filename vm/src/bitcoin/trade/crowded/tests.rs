@@ -289,7 +289,9 @@ async fn a_crowd_that_waits_hides_no_transaction_that_is_known() {
             payees: &payees,
             known,
         };
-        esplora.waiting(asked, Seen::new()).await.unwrap()
+        let mut seen = Seen::new();
+        esplora.waiting(asked, &mut seen).await.unwrap();
+        seen
     };
     let listed = looked(&[]).await;
     assert_eq!((listed.len(), listed.contains_key(&last)), (SHORT, false));

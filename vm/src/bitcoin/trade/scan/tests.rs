@@ -244,9 +244,9 @@ impl Blocks for Chain {
         Ok(Vec::new())
     }
 
-    async fn waiting(&self, _: Asked<'_>, _: Seen) -> Result<Seen, ReadError> {
+    async fn waiting(&self, _: Asked<'_>, seen: &mut Seen) -> Result<(), ReadError> {
         let waiting = self.waiting.lock().unwrap().clone();
-        let seen = waiting.iter().map(|one| {
+        let now = waiting.iter().map(|one| {
             let transaction = self.raw_of(one);
             let scripts = transaction.vin.iter();
             let scripts = scripts.map(|it| it.prevout.as_ref().map(|it| it.script.hex.clone()));
@@ -254,7 +254,8 @@ impl Blocks for Chain {
             let waits = Waits { transaction, spent };
             (one.compute_txid(), Some(Arc::new(waits)))
         });
-        Ok(seen.collect())
+        *seen = now.collect();
+        Ok(())
     }
 }
 

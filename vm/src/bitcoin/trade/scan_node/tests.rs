@@ -1,4 +1,4 @@
-use std::sync::Mutex;
+use std::{sync::Mutex, thread};
 
 use bitcoin::{Amount, Sequence, TxIn, TxOut, Witness, absolute::LockTime, hashes::Hash};
 
@@ -23,6 +23,10 @@ struct Core {
     waiting: Vec<(Transaction, usize)>,
     /// Transactions that were asked for with their outputs.
     shown: usize,
+    /// It answers so many more questions for several transactions; unset: any number.
+    batches: Option<usize>,
+    /// How long it takes for one.
+    slow: Duration,
 }
 
 type Shared = Arc<Mutex<Core>>;
@@ -57,7 +61,29 @@ fn payment(number: u32, inputs: u32) -> Transaction {
     }
 }
 
+/// Pays nobody who is looked for, in so many bytes.
+fn strangers(number: u32, bytes: usize) -> Transaction {
+    let mut made = payment(number, 1);
+    made.output[0].script_pubkey = ScriptBuf::from_bytes(vec![0x6a; bytes]);
+    made
+}
+
 impl Core {
+    /// Whether it answers; several raw transactions are one question.
+    fn listens(&mut self, body: &Value) -> bool {
+        let raw = body.as_array().is_some_and(|all| {
+            let mut params = all.iter().map(|one| &one["params"]);
+            params.all(|params| params[1] == json!(false))
+        });
+        if raw {
+            thread::sleep(self.slow);
+            let left = self.batches.map(|left| left.checked_sub(1));
+            self.batches = left.map(Option::unwrap_or_default);
+            return left != Some(None);
+        }
+        true
+    }
+
     fn find(&self, txid: &Value) -> Option<Value> {
         let ids = |(one, _): &&(Transaction, usize)| json!(one.compute_txid()) == *txid;
         if let Some((one, _)) = self.waiting.iter().find(ids) {
@@ -113,10 +139,17 @@ impl Core {
 }
 
 fn node(host: &str, core: &Shared) -> Node {
+    node_within(host, core, Duration::from_secs(5))
+}
+
+fn node_within(host: &str, core: &Shared, timeout: Duration) -> Node {
     let shared = core.clone();
     let answer = move |asked: &Request<'_>| {
         let body: Value = serde_json::from_slice(asked.body).unwrap();
         let mut core = shared.lock().unwrap();
+        if !core.listens(&body) {
+            return None;
+        }
         let said = match body.as_array() {
             Some(all) => all.iter().map(|one| core.one(one)).collect(),
             None => core.one(&body),
@@ -132,7 +165,7 @@ fn node(host: &str, core: &Shared) -> Node {
     let endpoint = Endpoint {
         position: 1,
         url: format!("http://{host}/").parse().unwrap(),
-        timeout: std::time::Duration::from_secs(5),
+        timeout,
         longest: LONGEST,
         allows: None,
         client: Endpoint::client().unwrap(),
@@ -143,20 +176,29 @@ fn node(host: &str, core: &Shared) -> Node {
     }
 }
 
-/// The ids of those that pay the depository, after so many looks.
-async fn looked(node: &Node, known: &[Txid], looks: usize) -> Vec<Txid> {
+/// One look.
+async fn look(node: &Node, known: &[Txid], seen: &mut Seen) -> Result<(), ReadError> {
     let payees = [Payee {
         address: DEPOSITORY.into(),
         script: depository(),
     }];
+    let asked = Asked {
+        payees: &payees,
+        known,
+    };
+    node.waiting(asked, seen).await
+}
+
+/// The ids of those that pay the depository, after so many looks.
+async fn looked(node: &Node, known: &[Txid], looks: usize) -> Vec<Txid> {
     let mut seen = Seen::new();
     for _ in 0..looks {
-        let asked = Asked {
-            payees: &payees,
-            known,
-        };
-        seen = node.waiting(asked, seen).await.unwrap();
+        look(node, known, &mut seen).await.unwrap();
     }
+    paying(seen)
+}
+
+fn paying(seen: Seen) -> Vec<Txid> {
     let paying = seen.into_iter().filter(|(_, waits)| waits.is_some());
     paying.map(|(txid, _)| txid).collect()
 }
@@ -188,4 +230,51 @@ async fn what_is_known_already_is_looked_at_before_what_strangers_send() {
     assert!(looked(&node, &[honest], 1).await.contains(&honest));
     // The others come with later looks.
     assert_eq!(looked(&node, &[], 3).await.len(), 26);
+}
+
+/// All of them together are a longer answer than any that is read, and the last one is so by itself.
+#[tokio::test]
+async fn large_ones_that_wait_hide_no_other() {
+    let core = Shared::default();
+    let honest = payment(100, 1);
+    let crowd = (0..40).map(|number| strangers(number, 20_000));
+    let crowd = crowd.chain([strangers(40, LONGEST), honest.clone()]);
+    core.lock().unwrap().waiting = crowd.map(|one| (one, 25)).collect();
+    let node = node("large.inside", &core);
+    assert_eq!(looked(&node, &[], 1).await, [honest.compute_txid()]);
+}
+
+#[tokio::test]
+async fn what_was_read_before_a_look_failed_is_not_read_again() {
+    let core = Shared::default();
+    let honest = payment(200, 1);
+    let crowd = (0..200).map(|number| strangers(number, 25));
+    let crowd = crowd.chain([honest.clone()]);
+    core.lock().unwrap().waiting = crowd.map(|one| (one, 25)).collect();
+    let (node, mut seen) = (node("failing.inside", &core), Seen::new());
+    core.lock().unwrap().batches = Some(3);
+    assert!(look(&node, &[], &mut seen).await.is_err());
+    assert_eq!(seen.len(), 16 + 32 + 64);
+    core.lock().unwrap().batches = Some(3);
+    assert_eq!(look(&node, &[], &mut seen).await, Ok(()));
+    assert_eq!(seen.len(), 201);
+    assert_eq!(paying(seen), [honest.compute_txid()]);
+}
+
+/// A look shows what it has read in its time.
+#[tokio::test]
+async fn a_look_that_takes_too_long_goes_on_with_the_next() {
+    let core = Shared::default();
+    let honest = payment(400, 1).compute_txid();
+    let crowd = (0..=400).map(|number| match number {
+        400 => payment(number, 1),
+        number => strangers(number, 25),
+    });
+    core.lock().unwrap().waiting = crowd.map(|one| (one, 25)).collect();
+    core.lock().unwrap().slow = Duration::from_millis(400);
+    let node = node_within("slow.inside", &core, Duration::from_secs(1));
+    let mut seen = Seen::new();
+    assert_eq!(look(&node, &[honest], &mut seen).await, Ok(()));
+    assert!((1..401).contains(&seen.len()), "{}", seen.len());
+    assert_eq!(paying(seen), [honest]);
 }
