@@ -69,6 +69,8 @@ pub struct Esplora {
     pub(super) crowds: tokio::sync::Mutex<HashMap<String, Crowd>>,
     /// Transactions that are known to be no coinbase.
     pub(super) plain: Mutex<HashSet<Txid>>,
+    /// The last waiting transaction that was asked for by its id.
+    pub(super) last_asked: Mutex<Option<Txid>>,
     /// Whether the index showed that block and no read has failed since.
     identified: AtomicBool,
 }
@@ -94,6 +96,7 @@ impl Esplora {
             genesis,
             crowds: tokio::sync::Mutex::default(),
             plain: Mutex::default(),
+            last_asked: Mutex::default(),
             identified: AtomicBool::new(false),
         }))
     }

@@ -4,6 +4,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, HashMap, HashSet},
+    ops::Bound,
     sync::{Arc, MutexGuard, PoisonError},
 };
 
@@ -29,6 +30,7 @@ use crate::{
 /// Transactions that one read looks at, to tell whether they are a coinbase.
 const LOOKS: usize = 64;
 /// Waiting transactions that one look asks for by their ids, where the list of an address, which is short, leaves them out.
+/// Others have their turn with the next looks.
 const MOST_KNOWN: usize = 256;
 /// Questions at once.
 const AT_ONCE: usize = 16;
@@ -83,8 +85,15 @@ impl Blocks for Esplora {
             }
         }
         let missing = asked.known.iter().filter(|txid| !now.contains_key(*txid));
-        let missing: Vec<Txid> = missing.take(MOST_KNOWN).copied().collect();
-        let each = stream::iter(missing).map(|txid| self.ask(self.waits(txid)));
+        let mut missing: BTreeSet<Txid> = missing.copied().collect();
+        let turn = self.turn(&missing);
+        for txid in &turn {
+            missing.remove(txid);
+        }
+        // The others are as they were at their last turn.
+        let kept = missing.iter();
+        now.extend(kept.filter_map(|txid| Some((*txid, seen.get(txid)?.clone()))));
+        let each = stream::iter(turn).map(|txid| self.ask(self.waits(txid)));
         let found: Vec<_> = each.buffered(AT_ONCE).try_collect().await?;
         now.extend(found.into_iter().flatten());
         *seen = now;
@@ -165,6 +174,20 @@ impl Esplora {
             is_old(coin) || plain.contains(txid) || unlooked
         });
         Ok(coins)
+    }
+
+    /// The next of these to be asked for: each has its turn, whatever ids others have.
+    fn turn(&self, missing: &BTreeSet<Txid>) -> Vec<Txid> {
+        let mut last = self
+            .last_asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let since = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = missing.range((since, Bound::Unbounded));
+        let turn = behind.chain(missing).copied();
+        let turn: Vec<Txid> = turn.take(MOST_KNOWN.min(missing.len())).collect();
+        *last = turn.last().copied();
+        turn
     }
 
     /// The first transactions of these coins that nothing is known of.

@@ -67,7 +67,7 @@ pub trait Blocks: Source {
     /// The account's outputs in blocks that can be spent in the next one, and that no waiting transaction spends.
     async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError>;
     /// Brings `seen` up to date: the waiting transactions that pay one of the payees, and what else was looked at. A
-    /// provider that names them all is asked for new ones only, and for a part of those where they are many. What was
-    /// looked at before an error is in it, too.
+    /// provider that names them all is asked for new ones only, and for a part of those where they are many; one
+    /// that does not, for known ones by turns, between which they stay. What was looked at before an error is in it, too.
     async fn waiting(&self, asked: Asked<'_>, seen: &mut Seen) -> Result<(), ReadError>;
 }

@@ -299,3 +299,37 @@ async fn a_crowd_that_waits_hides_no_transaction_that_is_known() {
     let all = looked(&[txid(5), last]).await;
     assert_eq!((all.len(), all.contains_key(&last)), (SHORT + 1, true));
 }
+
+/// Whoever waits for a deposit of his own has it asked for, and grinds its id.
+#[tokio::test]
+async fn a_crowd_that_is_known_hides_no_transaction_that_is_known() {
+    let index = crowd(&[], 0);
+    index.lock().unwrap().waiting = 600;
+    let esplora = esplora("known.inside", &index);
+    let payees = [Payee {
+        address: OWN.into(),
+        script: LOCAL.script(OWN).unwrap(),
+    }];
+    let known: Vec<Txid> = (0..600).map(|one| txid(WAITING + one)).collect();
+    let mut seen = Seen::new();
+    let look = async |seen: &mut Seen| {
+        let asked = Asked {
+            payees: &payees,
+            known: &known,
+        };
+        esplora.waiting(asked, seen).await.unwrap();
+        seen.len()
+    };
+    // 50 are listed.
+    let mut found = Vec::new();
+    for _ in 0..4 {
+        found.push(look(&mut seen).await);
+    }
+    assert_eq!(found, [306, 562, 600, 600]);
+    // What waits no more is noticed at its next turn.
+    index.lock().unwrap().waiting = 599;
+    for _ in 0..3 {
+        look(&mut seen).await;
+    }
+    assert_eq!((seen.len(), seen.contains_key(&known[599])), (599, false));
+}
