@@ -334,6 +334,7 @@ impl Blocks for Bitcoin {
             }
             Act::Resend => world.resend(&own),
             Act::Replace(by) => self.replace(&key(by)),
+            Act::Own(..) => {}
         }
     }
 

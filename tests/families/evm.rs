@@ -287,7 +287,7 @@ impl Blocks for Evm {
                 self.chain.reorg(depth, &mut keep);
             }
             // The nodes of this chain keep no transaction that they dropped, and show none that waits.
-            Act::Resend | Act::Replace(_) => {}
+            Act::Resend | Act::Replace(_) | Act::Own(..) => {}
         }
     }
 

@@ -43,6 +43,11 @@ const SOON_FINAL: [&str; 2] = [
 ];
 /// The scenario of families whose users are asked to pay others themselves.
 const PAYS: &str = "user pays without a solver";
+/// The scenarios of families whose recipients can give their accounts away.
+const GIVEN: [&str; 2] = [
+    "recipient gives its account away",
+    "recipient gives it away behind the fill",
+];
 /// Scenarios of families that show what waits for a block, from each of them once.
 const OF_SIGHTINGS: [&str; 2] = [
     "deposit is told of too early",
@@ -72,6 +77,7 @@ impl Scenario {
             REPLACED => origin.has_sightings(),
             name if SOON_FINAL.contains(&name) => origin.has_confirmations(),
             PAYS => origin.has_own_payments(),
+            name if GIVEN.contains(&name) => destination.has_owned_accounts(),
             name if OF_SIGHTINGS.contains(&name) => {
                 origin.has_sightings() && is_in_ring((origin, destination))
             }
@@ -103,6 +109,8 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     PAYS, m => pays(m),
     "many deposits at once", m => many(m),
     FAILS, m => fails(m),
+    GIVEN[0], m => given_away(m),
+    GIVEN[1], m => given_away_late(m),
     "fill is reorged and lost", m => reorged(m, true),
     "fill is reorged and comes again", m => reorged(m, false),
     "refund is reorged and lost", m => refund_reorged(m),
@@ -211,6 +219,41 @@ async fn fails(m: &mut Machine) -> Wrong {
     act(m, destination, Act::Weather(Weather::Failing));
     let deal = deposited(m, Asset::Token).await;
     let mut all = m.ends(&deal, Ending::Refunded).await;
+    all.extend(wrong(m.failed(&deal).await == 0, "no payment failed"));
+    all
+}
+
+/// What is paid into the recipient's account would be somebody else's: the deposit is given back, and nobody is quoted.
+async fn given_away(m: &mut Machine) -> Wrong {
+    act(m, destination, Act::Own(Party::Recipient, true));
+    let deal = m.quote(Asset::Token, CENTS, false).await;
+    act(m, destination, Act::Own(Party::Recipient, false));
+    m.deposit(&deal);
+    let mut all = m.ends(&deal, Ending::Refunded).await;
+    let amount = m.units(Asset::Token, CENTS);
+    let code = m.refused(Asset::Token, amount).await;
+    all.extend(wrong(
+        code != "DESTINATION_TX_FAILED",
+        &format!("quoted for an account of somebody else's: {code}"),
+    ));
+    act(m, destination, Act::Own(Party::Recipient, true));
+    let deal = deposited(m, Asset::Token).await;
+    all.extend(m.ends(&deal, Ending::Filled).await);
+    all
+}
+
+/// The recipient gives its account away when the fill is signed and in no block yet: it fails there.
+async fn given_away_late(m: &mut Machine) -> Wrong {
+    act(m, destination, Act::Own(Party::Recipient, true));
+    act(m, destination, Act::Weather(Weather::Held));
+    let deal = deposited(m, Asset::Token).await;
+    let signed = m.until(SOON, async |m: &Machine| m.signed(&deal).await > 0);
+    let mut all = wrong(!signed.await, "nothing was signed");
+    // It is sent, too.
+    m.pass(10).await;
+    act(m, destination, Act::Own(Party::Recipient, false));
+    act(m, destination, Act::Weather(Weather::Fair));
+    all.extend(m.ends(&deal, Ending::Refunded).await);
     all.extend(wrong(m.failed(&deal).await == 0, "no payment failed"));
     all
 }

@@ -245,7 +245,7 @@ impl Blocks for Scripted {
             }
             Act::Resend => world.resend(&own),
             // A block takes what waits at once.
-            Act::Replace(_) => {}
+            Act::Replace(_) | Act::Own(..) => {}
         }
     }
 

@@ -33,6 +33,11 @@ impl Kind {
         self != Self::Solana
     }
 
+    /// Whether tokens are in accounts that their owners can give away.
+    pub fn has_owned_accounts(self) -> bool {
+        self == Self::Solana
+    }
+
     /// Whether users can be asked to pay others on their own chain, without the solver.
     pub fn has_own_payments(self) -> bool {
         self != Self::Bitcoin
@@ -190,6 +195,8 @@ pub enum Act {
     /// The party, the user or a stranger, replaces its waiting transactions by others that pay itself alone, where that is
     /// possible.
     Replace(Party),
+    /// The party's account for the token is somebody else's, or its own again, where accounts have owners.
+    Own(Party, bool),
 }
 
 /// A successful payment of the solver.

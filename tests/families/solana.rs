@@ -33,6 +33,8 @@ const AMOUNT: std::ops::Range<usize> = 8..16;
 const ORDER: std::ops::Range<usize> = 16..48;
 /// The system program's `Transfer`, in front of the amount.
 const TRANSFER: [u8; 4] = [2, 0, 0, 0];
+/// The key of whoever is given accounts: no party.
+const OTHER: u8 = 0xc5;
 /// Seconds between the first block and the start of the test.
 const BEFORE: u64 = 200;
 /// Smallest units of each currency that the solver, the user and the stranger have at first.
@@ -271,6 +273,11 @@ impl Blocks for Solana {
             Act::Resend => world.resend(&solver()),
             // A block takes what waits at once.
             Act::Replace(_) => {}
+            Act::Own(party, own) => {
+                let owner = account(party);
+                let to = if own { owner } else { place(&Key::of(OTHER)) };
+                world.give_away(&owner, &world.rules.token, &to);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! [`crate::crash`]. A seed decides a history. They deposit for somebody's order, before his deposit or after, the whole
 //! amount, a part or dust; deposit for orders that nobody quoted; tell the index of transactions that are not the
 //! user's; ask and never deposit; pay the recipient or the solver themselves; replace their deposits; deposit late, or a
-//! unit too little.
+//! unit too little; give their accounts away before they are paid.
 //!
 //! The invariants have the letters of `tests/economy`:
 //! - (a) the solver pays for no order more than was deposited for it, within a share and a fixed sum, and strangers get no
@@ -77,9 +77,11 @@ enum Power {
     OptionTaker,
     /// Deposits one unit too little.
     Short,
+    /// Has his account belong to somebody else for a while behind his deposit.
+    GiveAway,
 }
 
-const POWERS: [Power; 11] = [
+const POWERS: [Power; 12] = [
     Power::Double,
     Power::Part,
     Power::Dust,
@@ -91,6 +93,7 @@ const POWERS: [Power; 11] = [
     Power::Replacer,
     Power::OptionTaker,
     Power::Short,
+    Power::GiveAway,
 ];
 /// What comes between somebody's quote and his deposit.
 const EARLY: [Power; 7] = [
@@ -106,8 +109,11 @@ const EARLY: [Power; 7] = [
 impl Power {
     /// Whether the solver may have to pay for it.
     fn deposits(self) -> bool {
-        use Power::{Double, OptionTaker, Part, Replacer, Short};
-        matches!(self, Double | Part | Replacer | OptionTaker | Short)
+        use Power::{Double, GiveAway, OptionTaker, Part, Replacer, Short};
+        matches!(
+            self,
+            Double | Part | Replacer | OptionTaker | Short | GiveAway
+        )
     }
 }
 
@@ -309,6 +315,15 @@ impl History {
                 let deal = m.quote_stranger(Asset::Native, OWN).await;
                 let sent = m.send_less(Party::Stranger, &deal, U256::ONE);
                 self.index(m, &deal, sent).await;
+            }
+            Power::GiveAway => {
+                self.deposit(m, Asset::Token, 0).await;
+                for own in [false, true] {
+                    m.pass(rng.u64(0..=LATE)).await;
+                    let act = Act::Own(Party::Stranger, own);
+                    m.destination.blocks().act(act);
+                    m.note(format!("{act:?}"));
+                }
             }
         }
     }

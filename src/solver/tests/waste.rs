@@ -75,7 +75,7 @@ async fn a_success_that_paid_nobody_ends_and_is_the_operators() {
         // Nothing was paid, the operator has seen: it is given back.
         chain.with(|world| world.silent.clear());
         handle(&rig).release(B256::ZERO).await.unwrap();
-        assert_eq!(rig.claim(&request).await.unpaid, [B256::ZERO; 0]);
+        assert!(rig.claim(&request).await.unpaid.is_empty());
         rig.settle(&request).await;
         rig.refunded(request.order_id, 1);
         assert_eq!(rig.status(&request).await, Status::Refund);

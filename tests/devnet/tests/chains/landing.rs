@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use devnet::solana::{
-    Cluster, Front, ID, Lag, LocalChain, PROGRAM, TOKEN, TOKEN_2022, Token, keypair,
+    Cluster, Front, ID, Lag, LocalChain, PROGRAM, TOKEN, TOKEN_2022, Token, keypair, token,
 };
 use intentd::sign::ed25519::Ed25519Key;
 use serde_json::{Map, json};
 use solana_pubkey::Pubkey;
 use solana_signer::Signer as _;
+use spl_token_2022_interface::instruction::{AuthorityType, close_account, set_authority};
 use vm::{
     Address, Amount, B256, Chain, ChainEntry, Endpoint, Transaction,
     quorum::Quorum,
@@ -117,8 +118,12 @@ impl Rig {
     }
 
     fn draft(&self, currency: &Pubkey, amount: u64) -> Draft {
+        self.draft_to(&SHOP, currency, amount)
+    }
+
+    fn draft_to(&self, to: &Pubkey, currency: &Pubkey, amount: u64) -> Draft {
         let payout = Payout {
-            to: address(&SHOP),
+            to: address(to),
             currency: address(currency),
             amount: Amount::from(amount),
         };
@@ -134,9 +139,16 @@ impl Rig {
         made.unwrap().draft
     }
 
-    /// Pays the shop with the work that the nodes find and a quarter more, and waits until it is final.
+    /// Pays the shop, and waits until it is final.
     async fn pays(&self, currency: &Pubkey, amount: u64) -> Attempt {
-        let draft = self.draft(currency, amount);
+        let attempt = self.prepared(self.draft(currency, amount)).await;
+        self.sends(&attempt).await;
+        self.cluster().advance(4);
+        attempt
+    }
+
+    /// A payment with the work that the nodes find and a quarter more.
+    async fn prepared(&self, draft: Draft) -> Attempt {
         let wallet = &self.providers.wallet;
         assert_eq!(wallet.admit(&draft).await, Ok(Ok(())));
         let work = wallet.simulate(&Trial::free(&draft)).await.unwrap();
@@ -155,10 +167,12 @@ impl Rig {
         let submitter = &self.account.submitter;
         let outlook = submitter.look(Goal::Land(&intent), true).await.unwrap();
         let prepared = outlook.prepare(Known::default()).await.unwrap();
-        let said = submitter.send(&prepared.attempt).await.unwrap();
-        assert!(matches!(said, Some(Broadcast::Accepted)), "{said:?}");
-        self.cluster().advance(4);
         prepared.attempt
+    }
+
+    async fn sends(&self, attempt: &Attempt) {
+        let said = self.account.submitter.send(attempt).await.unwrap();
+        assert!(matches!(said, Some(Broadcast::Accepted)), "{said:?}");
     }
 
     /// What a quorum has the shop receive by an attempt.
@@ -222,6 +236,60 @@ async fn nobody_is_paid_in_a_token_whose_transfers_cost() {
     let draft = rig.draft(&costly.0, 9_900);
     let admitted = rig.providers.wallet.admit(&draft).await.unwrap();
     assert!(matches!(admitted, Err(Unfit::Currency(_))), "{admitted:?}");
+}
+
+/// The recipient's account is there when the payment is signed. The block that has it gives the account away before, or
+/// closes it. Accounts of Token-2022 keep their owners.
+#[tokio::test]
+async fn what_is_no_account_of_the_recipients_any_more_is_paid_nothing() {
+    let rig = Rig::new().await;
+    let (cluster, solver) = (rig.cluster(), rig.solver());
+    let issuer = keypair("issuer").unwrap();
+    for (program, given) in [(TOKEN, true), (TOKEN, false), (TOKEN_2022, false)] {
+        let keeper = keypair(&format!("keeper of {program}, {given}")).unwrap();
+        let owner = keeper.pubkey();
+        cluster.fund(&owner).unwrap();
+        let token = rig.token(program, 0);
+        let open = token::open(&issuer.pubkey(), &owner, token);
+        cluster.execute(&[open], &[&issuer]).unwrap();
+        cluster.advance(4);
+        let account = token::associated(&owner, &token.0, &program);
+        let draft = rig.draft_to(&owner, &token.0, 9_900);
+        let attempt = rig.prepared(draft.clone()).await;
+        let leaves = match given {
+            true => set_authority(
+                &program,
+                &account,
+                Some(&SHOP),
+                AuthorityType::AccountOwner,
+                &owner,
+                &[],
+            ),
+            false => close_account(&program, &account, &owner, &owner, &[]),
+        };
+        let before = cluster.balance(&solver);
+        cluster.automatic(false);
+        let leaves = cluster.sign(&[leaves.unwrap()], &[&keeper]).unwrap();
+        cluster.submit(leaves).unwrap();
+        rig.sends(&attempt).await;
+        cluster.automatic(true);
+        cluster.advance(5);
+        let status = rig.account.submitter.status(&attempt).await.unwrap();
+        let Status::Included(included) = &status else {
+            panic!("{status:?}");
+        };
+        assert!(!included.success, "{program}, {given}");
+        assert_eq!(cluster.tokens(&owner, token), 0);
+        assert_eq!(cluster.tokens(&solver, token), 1_000_000);
+        // Nobody has paid for an account in the place of one that was closed.
+        assert_eq!(cluster.balance(&account) > 0, given);
+        assert!(before - cluster.balance(&solver) < cluster.rent(165));
+        // From now on it is refused, or the account is made and charged for.
+        let tried = rig.providers.wallet.simulate(&Trial::free(&draft)).await;
+        assert_eq!(tried.unwrap().is_err(), given);
+        let besides = rig.providers.fees.besides(&Trial::free(&draft)).await;
+        assert_eq!(besides.unwrap() == Amount::from(5_000), given);
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Payments: what the solver sends, and what users send straight to a recipient. Pure.
 //!
 //! A body has only what is paid. The instructions are made of it once it is known what the chain says of the currencies
-//! ([`Facts`]): the token program, the decimals, whether transfers cost a fee. First come the accounts that must exist,
-//! then the memo, then the transfers: an account that wants a memo wants it right before the transfer.
+//! ([`Facts`]): the token program, the decimals, whether transfers cost a fee. First come the accounts that must exist
+//! and be the recipients', then the memo, then the transfers: an account that wants a memo wants it right before the
+//! transfer.
 
 use alloy::hex;
 use solana_instruction::{AccountMeta, Instruction};
@@ -30,7 +31,7 @@ pub const CREATE_IDEMPOTENT: u8 = 1;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     pub mints: Vec<Mint>,
-    /// Token accounts that are there: they are not made. What an account that has gone since costs is in no price.
+    /// Token accounts that are there: nobody pays for them. What an account that has gone since costs is in no price.
     pub there: Vec<Pubkey>,
 }
 
@@ -131,9 +132,12 @@ impl Payments {
                 continue;
             }
             let sent = one.sent(facts)?;
-            if !made.contains(&sent.account) && !facts.there.contains(&sent.account) {
+            if !made.contains(&sent.account) {
                 made.push(sent.account);
-                list.push(create(payer, &sent.to, sent.mint, &sent.account));
+                list.push(match facts.there.contains(&sent.account) {
+                    true => check(&sent.to, sent.mint, &sent.account),
+                    false => create(payer, &sent.to, sent.mint, &sent.account),
+                });
             }
             transfers.push(sent.transfer(payer)?);
         }
@@ -214,12 +218,28 @@ impl Sent<'_> {
     }
 }
 
-/// Makes the recipient's associated account where there is none (the associated token account program).
+/// Makes the recipient's associated account where there is none (the associated token account program). It fails where
+/// the account has another owner: an owner can give its account away, and what is paid into it is the other's then.
 pub fn create(payer: &Pubkey, owner: &Pubkey, mint: &Mint, account: &Pubkey) -> Instruction {
+    created(AccountMeta::new(*payer, true), owner, mint, account)
+}
+
+/// The same for an account that is there. Nobody signs to pay for a new one, which the program asks for only where it
+/// makes one: it fails where the account has been closed since.
+fn check(owner: &Pubkey, mint: &Mint, account: &Pubkey) -> Instruction {
+    created(
+        AccountMeta::new_readonly(*owner, false),
+        owner,
+        mint,
+        account,
+    )
+}
+
+fn created(payer: AccountMeta, owner: &Pubkey, mint: &Mint, account: &Pubkey) -> Instruction {
     Instruction {
         program_id: ASSOCIATED,
         accounts: vec![
-            AccountMeta::new(*payer, true),
+            payer,
             AccountMeta::new(*account, false),
             AccountMeta::new_readonly(*owner, false),
             AccountMeta::new_readonly(mint.key, false),

@@ -83,6 +83,16 @@ impl Bank {
         }
     }
 
+    /// Gives the account that `owner` has by its address to `to`. It is made where there is none.
+    pub fn give_away(&mut self, owner: &Pubkey, currency: &Pubkey, to: &Pubkey) {
+        self.fund(owner, currency, 0);
+        let account = associated(owner, currency, &TOKEN);
+        let held = account.and_then(|account| self.tokens.get_mut(&account));
+        if let Some(held) = held {
+            held.0 = *to;
+        }
+    }
+
     /// Does a transaction. `None` where its payer cannot pay the fee: no block has it. One that fails costs its fee.
     pub fn execute(&self, sent: &Sent, programs: &Programs) -> Option<Done> {
         let fee = fee(sent);
@@ -121,8 +131,9 @@ impl Bank {
                 .then(|| self.pass(&from, &to, amount(4)?))?;
         }
         if program == ASSOCIATED && one.data == [CREATE] {
-            let ((payer, _), (account, _)) = (at(0)?, at(1)?);
-            return self.create(&payer, account, (at(2)?.0, at(3)?.0));
+            let ((payer, signs), (account, _)) = (at(0)?, at(1)?);
+            let payer = signs.then_some(payer);
+            return self.create(payer, account, (at(2)?.0, at(3)?.0));
         }
         if program == TOKEN && one.data.first() == Some(&TRANSFER_CHECKED) {
             let ((from, _), (to, _), (owner, signs)) = (at(0)?, at(2)?, at(3)?);
@@ -140,7 +151,7 @@ impl Bank {
             let (from, into) = (at(5)?.0, at(6)?.0);
             let right = signs && vault(&program) == Some(to);
             right.then_some(())?;
-            self.create(&owner, into, (to, mint))?;
+            self.create(Some(owner), into, (to, mint))?;
             return self.move_tokens(&owner, (from, into), amount(8)?);
         }
         None
@@ -158,19 +169,21 @@ impl Bank {
         Some(())
     }
 
+    /// An account is made at its payer's cost, and is left alone where it is its owner's already.
     fn create(
         &mut self,
-        payer: &Pubkey,
+        payer: Option<Pubkey>,
         account: Pubkey,
         (owner, mint): (Pubkey, Pubkey),
     ) -> Option<()> {
         if associated(&owner, &mint, &TOKEN) != Some(account) {
             return None;
         }
-        if !self.tokens.contains_key(&account) {
-            self.pass(payer, &account, RENT)?;
-            self.tokens.insert(account, (owner, mint, 0));
+        if let Some(held) = self.tokens.get(&account) {
+            return (held.0 == owner).then_some(());
         }
+        self.pass(&payer?, &account, RENT)?;
+        self.tokens.insert(account, (owner, mint, 0));
         Some(())
     }
 

@@ -124,6 +124,14 @@ impl World {
         }
     }
 
+    /// Gives the token account that `owner` has by its address to `to`, in all blocks: as its owner can, and `to` can give
+    /// it back. It is made where there is none.
+    pub fn give_away(&self, owner: &Pubkey, currency: &Pubkey, to: &Pubkey) {
+        for mined in &mut self.lock().blocks {
+            mined.after.give_away(owner, currency, to);
+        }
+    }
+
     /// Adds an account that never changes.
     pub fn put(&self, account: Pubkey, owner: Pubkey, data: Vec<u8>) {
         self.lock().fixed.insert(account, (owner, data));

@@ -93,22 +93,46 @@ fn tokens_are_paid_to_accounts_that_are_made_before() {
 }
 
 #[test]
-fn accounts_that_are_there_are_not_made() {
+fn accounts_that_are_there_are_held_against_their_owners_and_paid_for_by_nobody() {
     let mut facts = facts(9, &old(6));
-    let paid = payments(&[(2, 9, 5), (3, 9, 7)]);
-    facts.there.push(account(2, 9, &TOKEN));
-    let list = paid.instructions(&place(1), &facts).unwrap();
-    let made: Vec<_> = list
-        .iter()
-        .filter(|one| one.program_id == ASSOCIATED)
-        .collect();
-    assert_eq!(made.len(), 1);
-    assert_eq!(made[0].accounts[1].pubkey, account(3, 9, &TOKEN));
+    let paid = payments(&[(2, 9, 5), (3, 9, 7), (2, 9, 11)]);
+    // Account, owner, who pays for it, and whether that one signs.
+    let made = |facts: &Facts| {
+        let list = paid.instructions(&place(1), facts).unwrap();
+        assert!(list[..2].iter().all(|one| one.data == [CREATE_IDEMPOTENT]));
+        let made = list.iter().filter(|one| one.program_id == ASSOCIATED);
+        let made = made.map(|one| {
+            let [payer, account, owner, ..] = &one.accounts[..] else {
+                panic!("{one:?}");
+            };
+            let signs = (payer.is_signer, payer.is_writable);
+            (account.pubkey, owner.pubkey, payer.pubkey, signs)
+        });
+        made.collect::<Vec<_>>()
+    };
+    let accounts = [2, 3].map(|owner| account(owner, 9, &TOKEN));
+    let new = |owner: u8| {
+        (
+            accounts[usize::from(owner) - 2],
+            place(owner),
+            place(1),
+            (true, true),
+        )
+    };
+    let there = |owner: u8| {
+        let account = accounts[usize::from(owner) - 2];
+        (account, place(owner), place(owner), (false, false))
+    };
+    assert_eq!(made(&facts), [new(2), new(3)]);
+    facts.there.push(accounts[0]);
+    assert_eq!(made(&facts), [there(2), new(3)]);
     // They have to be there all the same.
     assert_eq!(paid.made(&facts).unwrap().len(), 2);
-    facts.there.push(account(3, 9, &TOKEN));
+    facts.there.push(accounts[1]);
+    assert_eq!(made(&facts), [there(2), there(3)]);
     let list = paid.instructions(&place(1), &facts).unwrap();
-    assert!(list.iter().all(|one| one.program_id != ASSOCIATED));
+    let message = message::compile(&place(1), &list, &[], [7; 32]).unwrap();
+    assert_eq!(message.header().num_required_signatures, 1);
 }
 
 #[test]
