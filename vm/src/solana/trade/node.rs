@@ -16,6 +16,7 @@ use super::{
     },
     memory::{self, ProviderId},
     mint::Mint,
+    scan::Inside,
 };
 use crate::{
     ChainSpec, Endpoint, ReadError, SpecError,
@@ -37,6 +38,7 @@ pub struct Node {
     /// For whole blocks, one at a time.
     pub blocks: Link,
     pub one_block: Semaphore,
+    pub inside: Inside,
     id: ProviderId,
     /// Lamports by the bytes of an account.
     rents: Cache<usize, u64>,
@@ -57,6 +59,7 @@ impl Node {
             link: Link::new(spec, endpoint, Room::ONE)?,
             blocks: Link::new(spec, endpoint, Room::BLOCKS)?,
             one_block: Semaphore::new(1),
+            inside: Inside::default(),
             id: ProviderId {
                 chain: spec.id.as_str().into(),
                 position: endpoint.position,

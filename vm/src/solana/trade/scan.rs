@@ -4,10 +4,12 @@
 //! that has merely lost a block shows none on top of it.
 //!
 //! The node's index of transactions by account is much cheaper than whole blocks, which a busy chain makes megabytes of
-//! each second. It has no bare transfers of tokens into the vault's accounts, which name no order. An entry with
-//! `depositScan: blocks` in its `additionalData` reads blocks instead, and again for [`Scanner::omitted`].
+//! each second. It has no bare transfers of tokens into the vault's accounts, which name no order. A block in which many
+//! transactions name the depository, as anybody can have them, is read as a whole. An entry with `depositScan: blocks` in
+//! its `additionalData` reads all blocks so, and again for [`Scanner::omitted`].
 
 mod asked;
+mod inside;
 mod walk;
 
 use std::{
@@ -20,11 +22,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use solana_pubkey::Pubkey;
 
 use self::asked::PAGE;
+pub use self::inside::Inside;
 use super::{
     super::{
         decode::Depository,
-        deposit::{deposits, uncovered, unnamed},
-        executed::Executed,
         question::{Slot, Standing, failed},
     },
     node::{Node, unknown},
@@ -32,11 +33,13 @@ use super::{
 use crate::{
     ChainSpec, ReadError, SpecError,
     trade::{DepositTx, ScanError, Scanner},
-    types::{B256, Block, Bytes, TxRef},
+    types::Block,
 };
 
 /// Slots with deposits that are read at a time.
 const AT_ONCE: usize = 8;
+/// Transactions of a slot that are read one by one; where there are more, their whole block is read.
+const FEW: usize = 64;
 /// Answers about one account for one range.
 const MOST_PAGES: usize = 100;
 /// Transactions of one range.
@@ -264,72 +267,17 @@ impl Node {
         let asked = self.link.questions.ids(slot);
         let block = self.link.read(Box::pin(asked)).await?;
         let hash = block.standing()?.hash;
-        let inside: Vec<_> = block
-            .signatures
-            .iter()
-            .filter(|id| ids.contains(*id))
-            .collect();
+        let inside = block.signatures.into_iter();
+        let inside: Vec<_> = inside.filter(|id| ids.contains(id)).collect();
         if inside.len() != ids.len() {
             return Err(ReadError::Doubtful(
                 "a transaction that is not in its block".into(),
             ));
         }
-        let mut found = Vec::new();
-        for text in inside {
-            found.extend(self.of_id(slot, text, hash).await?);
+        match inside.len() > FEW {
+            true => Box::pin(walk::of_block(self, slot, hash)).await,
+            false => self.of_ids(slot, inside, hash).await,
         }
-        Ok(found)
-    }
-
-    /// What the transaction with this id in the block of a slot deposits, if it does.
-    async fn of_id(
-        &self,
-        slot: u64,
-        text: &str,
-        hash: B256,
-    ) -> Result<Option<DepositTx>, ReadError> {
-        let wrong = |_| ReadError::Doubtful("an id that is none".into());
-        let id: Bytes = bs58::decode(text).into_vec().map_err(wrong)?.into();
-        let asked = self.link.questions.transaction(text);
-        let raw = self.link.read(Box::pin(asked)).await?;
-        let raw = raw.filter(|raw| raw.slot == slot);
-        let raw = raw.ok_or_else(|| unknown("a transaction is not shown"))?;
-        let executed = Executed::join(&id, raw)?;
-        self.deposit_tx(&id, &executed, hash).await
-    }
-
-    /// What a transaction deposits, if it does.
-    async fn deposit_tx(
-        &self,
-        id: &Bytes,
-        executed: &Executed,
-        hash: B256,
-    ) -> Result<Option<DepositTx>, ReadError> {
-        if executed.failed {
-            return Ok(None);
-        }
-        let mint = match unnamed(&self.rules, executed) {
-            Some(account) => {
-                let asked = self.link.questions.mint(&account);
-                self.link.read(Box::pin(asked)).await?
-            }
-            None => None,
-        };
-        let (deposits, doubt) = match deposits(&self.rules, executed, mint) {
-            Ok(deposits) => (deposits, None),
-            Err(refusal) => (uncovered(&self.rules, executed), Some(refusal)),
-        };
-        Ok((!deposits.is_empty()).then(|| DepositTx {
-            transaction: TxRef {
-                text: bs58::encode(id).into_string().into(),
-                bytes: id.clone(),
-                hint: None,
-            },
-            number: executed.slot,
-            hash,
-            deposits,
-            doubt,
-        }))
     }
 }
 

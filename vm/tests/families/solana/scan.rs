@@ -1,5 +1,10 @@
 //! The scan through one node: what it finds in which slots, and what it does not believe.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
 use serde_json::{Value, json};
 use vm::{
     B256, Block, ReadError,
@@ -240,6 +245,54 @@ async fn what_strangers_do_above_a_range_makes_no_work() {
     let found = scanner.deposits(40..=55).await.unwrap();
     assert_eq!(told(&found), [(50, 1)]);
     assert!(node.calls("getSignaturesForAddress") > 20);
+}
+
+/// Anybody fills a slot with them.
+#[tokio::test]
+async fn slot_in_which_many_name_the_depository_is_read_as_a_block() {
+    let few = node(world()).await;
+    let sound = scanner(&few, None).deposits(50..=52).await.unwrap();
+    let mut world = world();
+    crowd(&mut world, 50, 300);
+    let node = node(world).await;
+    let found = scanner(&node, None).deposits(50..=52).await.unwrap();
+    assert_eq!((found.len(), &found), (3, &sound));
+    // Those of the other slots.
+    assert_eq!(node.calls("getTransaction"), 2);
+}
+
+/// The block is larger than what is read of one, and the node answers so many questions at a time.
+#[tokio::test]
+async fn full_slot_is_read_in_as_many_tries_as_it_takes() {
+    let mut world = world();
+    crowd(&mut world, 50, 300);
+    let node = node(world).await;
+    let left = Arc::new(AtomicUsize::new(0));
+    let bears = left.clone();
+    node.lie(move |method, params, answer| {
+        if method == "getBlock" && params[1]["transactionDetails"] == "full" {
+            answer["result"]["padding"] = vec![0; 2_000_000].into();
+        }
+        let less = |left: usize| left.checked_sub(1);
+        if method == "getTransaction" && bears.fetch_update(SeqCst, SeqCst, less).is_err() {
+            *answer = json!({"error": {"code": -32_005, "message": "busy"}});
+        }
+    });
+    let scanner = scanner(&node, None);
+    let mut tries = 1;
+    let found = loop {
+        left.store(100, SeqCst);
+        match scanner.deposits(50..=50).await {
+            Ok(found) => break found,
+            Err(error) => assert!(tries < 6, "{error}"),
+        }
+        tries += 1;
+    };
+    assert_eq!((found.len(), told(&found)[0].0), (2, 50));
+    assert!(tries > 3, "{tries}");
+    // What was read of the block is not asked for again.
+    left.store(0, SeqCst);
+    assert_eq!(scanner.deposits(50..=50).await, Ok(found));
 }
 
 /// As long as a transaction can have them, of letters that take six each in an answer.

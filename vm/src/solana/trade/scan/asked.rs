@@ -94,12 +94,19 @@ impl RawBlockAccounts {
             height: self.block_height,
         }
     }
+
+    /// The ids of the transactions that concern one of these accounts, see [`RawAccounts::id_of_any`].
+    pub fn ids_of_any(&self, accounts: [&Pubkey; 2]) -> Vec<String> {
+        let inside = self.transactions.iter();
+        let ids = inside.filter_map(|inside| inside.id_of_any(accounts));
+        ids.map(str::to_owned).collect()
+    }
 }
 
 impl RawAccounts {
     /// Its id, if it names one of these accounts or one of them owns tokens after it, or if its effects are not kept.
     /// Not where it failed.
-    pub fn id_of_any(&self, accounts: [&Pubkey; 2]) -> Option<&str> {
+    fn id_of_any(&self, accounts: [&Pubkey; 2]) -> Option<&str> {
         let keys = self.transaction.account_keys.iter();
         let mut keys = keys.map(|one| one.pubkey);
         let concerns = match &self.meta {

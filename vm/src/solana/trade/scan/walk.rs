@@ -76,6 +76,15 @@ fn linked(walked: &[Walked], from: u64) -> Result<(), ReadError> {
     }
 }
 
+/// What the block `hash` at a slot has for the depository.
+pub async fn of_block(node: &Node, slot: u64, hash: B256) -> Result<Vec<DepositTx>, ReadError> {
+    let walked = walked(node, slot).await?;
+    match walked.standing.hash == hash {
+        true => Ok(walked.found),
+        false => Err(doubt("another block at its slot")),
+    }
+}
+
 /// A block with what it has for the depository. Anybody can make a block larger than what is read of one, by what
 /// programs tell each other: then the transactions that concern the depository are asked for one by one.
 async fn walked(node: &Node, slot: u64) -> Result<Walked, ReadError> {
@@ -123,17 +132,16 @@ async fn of_whole(node: &Node, slot: u64, whole: RawFullBlock) -> Result<Walked,
 async fn of_accounts(node: &Node, slot: u64) -> Result<Walked, ReadError> {
     let asked = node.blocks.questions.block_accounts(slot);
     let block = node.blocks.read(Box::pin(asked)).await?;
-    let (standing, mut found) = (block.standing(), Vec::new());
-    if let Some(depository) = &node.rules.depository {
-        let own = [&depository.program, &depository.vault];
-        let inside = block.transactions.iter();
-        for id in inside.filter_map(|inside| inside.id_of_any(own)) {
-            found.extend(node.of_id(slot, id, standing.hash).await?);
-        }
-    }
+    let (standing, parent_slot) = (block.standing(), block.parent_slot);
+    let ids = match &node.rules.depository {
+        Some(depository) => block.ids_of_any([&depository.program, &depository.vault]),
+        None => Vec::new(),
+    };
+    drop(block);
+    let found = node.of_ids(slot, ids, standing.hash).await?;
     Ok(Walked {
         slot,
-        parent_slot: block.parent_slot,
+        parent_slot,
         standing,
         found,
     })
