@@ -238,7 +238,11 @@ mod tests {
             }
             now(&Judge::default(), None)
         };
-        let recorded = of(claim.clone(), work).await.unwrap().unwrap();
+        let known = Known {
+            digest: claim.digest(),
+            is_new: false,
+        };
+        let recorded = of(claim.clone(), known, work).await.unwrap().unwrap();
         (Evidence::decode(&recorded.row).unwrap(), recorded.claim)
     }
 

@@ -102,13 +102,13 @@ fn optional(given: Rated, route: &Route<'_>) -> Rated {
     Rated { price, ..given }
 }
 
-/// Whether somebody can let the fill fail when what it gives has lost its worth: with code of their own, or with the
-/// pool that it exchanges in (wrapping needs none).
-fn is_declinable(intent: &Intent<'_>, route: &Route<'_>, hands: Hands) -> bool {
+/// Whether somebody can let the fill fail when what it gives has lost its worth: by an account of a chain where `any`
+/// payment can be let fail, with code of their own, or with the pool that it exchanges in (wrapping needs none).
+fn is_declinable(intent: &Intent<'_>, route: &Route<'_>, hands: Hands, any: bool) -> bool {
     let to = &intent.destination;
     let pooled = route.swap_out && !(route.given.is_native() && to.is_wrapped());
     let calls = !intent.calls.is_empty() || !intent.authorizations.is_empty();
-    !intent.own && (pooled || calls || to.is_native() && hands == Hands::Code)
+    !intent.own && (any || pooled || calls || to.is_native() && hands == Hands::Code)
 }
 
 /// Reads for an intent; the first thing that cannot be read refuses the quote.
@@ -171,9 +171,14 @@ impl Reading<'_, '_> {
         )?;
         let [input, output, paid, given, origin_native, native] = worths;
         let ((balance, unspent), approved, explicit) = accounts;
+        let any = self
+            .context
+            .chain(&intent.destination)?
+            .providers
+            .declinable;
         let deal = Deal {
             paid,
-            given: match is_declinable(intent, route, hands) {
+            given: match is_declinable(intent, route, hands, any) {
                 true => optional(given, route),
                 false => given,
             },

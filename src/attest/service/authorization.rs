@@ -10,16 +10,14 @@ use vm::{
 };
 
 use super::{Attestor, Error, OwnedClaim, RequestClaim};
-use crate::{
-    attest::{
-        Refusal,
-        claim::{bounded, malformed},
-        peers::{
-            Question,
-            answer::{Corroborated, Spelled},
-        },
-        statement::Statement,
+use crate::attest::{
+    Refusal,
+    claim::{bounded, malformed},
+    peers::{
+        Question,
+        answer::{Corroborated, Spelled},
     },
+    statement::Statement,
 };
 
 /// A withdraw request that the allocator may take, with its signatures, ours first.

@@ -1,6 +1,6 @@
 //! Quotes where a family lacks an ability, and between families whose accounts and transactions differ.
 
-use alloy::primitives::I256;
+use alloy::primitives::{I256, U256};
 use serde_json::{Value, json};
 use vm::{Family, trade::Revert};
 
@@ -93,6 +93,30 @@ async fn deposits_of_one_family_are_filled_in_another() {
     assert_eq!(refused.code, Code::DestinationTxFailed);
     assert_eq!(refused.error_data.as_deref(), Some("frozen"));
     assert_eq!(refused.failed_call_data, None);
+}
+
+/// Where a recipient closes its account, or gives it away, the deposit comes back whatever the prices are by then.
+#[tokio::test]
+async fn who_can_let_any_payment_fail_pays_for_the_choice() {
+    let given = async |declinable: bool, (from, amount): (&str, &str), to: &str| {
+        let fixture = beside("destination");
+        fixture.with(|world| world.declinable = declinable);
+        let changes = json!({"originCurrency": from, "amount": amount, "destinationCurrency": to,
+                             "recipient": other::USER});
+        let answer = fixture.quote(changes).await.unwrap();
+        super::amount(&answer, "/details/currencyOut/amount").into_raw()
+    };
+    let (dollars, ether) = ((USDC, "100000000"), (NATIVE, "100000000000000000"));
+    // Lamports and tokens: what a major currency and a stable one may move by until the deposit is final.
+    for (from, to) in [(dollars, other::NATIVE), (ether, other::USDC)] {
+        let all = given(false, from, to).await;
+        let lost = all - given(true, from, to).await;
+        let lost = (lost * U256::from(1_000_000) / all).to::<u64>();
+        assert!((300..=1_500).contains(&lost), "{to}: {lost}");
+    }
+    // What is level with what is deposited has no price.
+    let level = given(false, dollars, other::USDC).await;
+    assert_eq!(given(true, dollars, other::USDC).await, level);
 }
 
 /// Not so where recipients have code: `txs, recipient` is refused there.

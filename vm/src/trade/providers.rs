@@ -53,6 +53,8 @@ pub struct Providers {
     pub approvals: Option<Arc<dyn Approvals>>,
     /// `None`: no account runs code when it is paid.
     pub contracts: Option<Arc<dyn ContractChecks>>,
+    /// Whether whoever is paid can let any payment fail, without code: accounts are closed, or given away.
+    pub declinable: bool,
     /// `None`: a deposit needs nothing besides its terms.
     pub funding: Option<Arc<dyn Funding>>,
 }

@@ -82,6 +82,7 @@ pub fn providers(
             accounts: wallet,
             approvals: None,
             contracts: None,
+            declinable: false,
             funding: Some(Arc::new(Purse {
                 failover,
                 network,

@@ -100,6 +100,7 @@ fn facade(wallet: Arc<Wallet>) -> Providers {
         accounts: wallet.clone(),
         approvals: Some(wallet.clone()),
         contracts: Some(wallet),
+        declinable: false,
         funding: None,
     }
 }

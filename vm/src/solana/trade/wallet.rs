@@ -70,6 +70,7 @@ pub fn providers(
         accounts: wallet,
         approvals: None,
         contracts: None,
+        declinable: true,
         funding: None,
     }))
 }

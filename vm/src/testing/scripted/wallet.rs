@@ -90,6 +90,7 @@ pub fn providers(
             accounts: wallet,
             approvals: None,
             contracts: None,
+            declinable: false,
             funding: None,
         }
     }))

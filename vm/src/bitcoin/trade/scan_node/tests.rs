@@ -69,7 +69,8 @@ fn strangers(number: u32, bytes: usize) -> Transaction {
 }
 
 impl Core {
-    /// Whether it answers; several raw transactions are one question.
+    /// Whether it answers, on a thread of its own; several raw transactions are one question.
+    #[allow(clippy::disallowed_methods)]
     fn listens(&mut self, body: &Value) -> bool {
         let raw = body.as_array().is_some_and(|all| {
             let mut params = all.iter().map(|one| &one["params"]);
