@@ -48,6 +48,8 @@ const GIVEN: [&str; 2] = [
     "recipient gives its account away",
     "recipient gives it away behind the fill",
 ];
+/// The same of those who are given a deposit back.
+const GIVEN_BACK: &str = "user gives the account away";
 /// Scenarios of families that show what waits for a block, from each of them once.
 const OF_SIGHTINGS: [&str; 2] = [
     "deposit is told of too early",
@@ -78,6 +80,7 @@ impl Scenario {
             name if SOON_FINAL.contains(&name) => origin.has_confirmations(),
             PAYS => origin.has_own_payments(),
             name if GIVEN.contains(&name) => destination.has_owned_accounts(),
+            GIVEN_BACK => origin.has_owned_accounts(),
             name if OF_SIGHTINGS.contains(&name) => {
                 origin.has_sightings() && is_in_ring((origin, destination))
             }
@@ -111,6 +114,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     FAILS, m => fails(m),
     GIVEN[0], m => given_away(m),
     GIVEN[1], m => given_away_late(m),
+    GIVEN_BACK, m => given_away_refund(m),
     "fill is reorged and lost", m => reorged(m, true),
     "fill is reorged and comes again", m => reorged(m, false),
     "refund is reorged and lost", m => refund_reorged(m),
@@ -256,6 +260,17 @@ async fn given_away_late(m: &mut Machine) -> Wrong {
     all.extend(m.ends(&deal, Ending::Refunded).await);
     all.extend(wrong(m.failed(&deal).await == 0, "no payment failed"));
     all
+}
+
+/// The user's account is somebody else's for a while behind the deposit: it is given back once it is the user's again.
+async fn given_away_refund(m: &mut Machine) -> Wrong {
+    let deal = m.quote(Asset::Token, CENTS, true).await;
+    m.deposit(&deal);
+    m.pass(16).await;
+    act(m, origin, Act::Own(Party::User, false));
+    m.pass(SOON).await;
+    act(m, origin, Act::Own(Party::User, true));
+    m.ends(&deal, Ending::Refunded).await
 }
 
 async fn reorged(m: &mut Machine, lost: bool) -> Wrong {

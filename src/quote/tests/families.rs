@@ -107,7 +107,7 @@ async fn who_can_let_any_payment_fail_pays_for_the_choice() {
         super::amount(&answer, "/details/currencyOut/amount").into_raw()
     };
     let (dollars, ether) = ((USDC, "100000000"), (NATIVE, "100000000000000000"));
-    // Lamports and tokens: what a major currency and a stable one may move by until the deposit is final.
+    // Of the native currency and of tokens: what a major currency and a stable one may move by until the deposit is final.
     for (from, to) in [(dollars, other::NATIVE), (ether, other::USDC)] {
         let all = given(false, from, to).await;
         let lost = all - given(true, from, to).await;

@@ -105,6 +105,7 @@ impl Executed {
             block_time,
             meta,
             transaction: signed,
+            version: _,
         } = raw;
         let meta = meta.ok_or(Doubt::Incomplete("the effects of the transaction"))?;
         if signed.signatures.first().map(Data::bytes) != Some(asked) {

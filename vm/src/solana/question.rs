@@ -31,6 +31,8 @@ use crate::{
 
 /// Slots among which the next block or the one before is looked for: leaders have four in a row.
 const NEAR: u64 = 64;
+/// The newest version of transactions that is read.
+pub const NEWEST: u8 = 0;
 
 /// A block as it stands at its slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,16 +182,12 @@ impl Questions {
     /// The transaction with the signature `id`, once it is finalized.
     pub async fn transaction(&self, id: &str) -> Result<Option<RawTransaction>, ReadError> {
         let what = json!({
-            "commitment": "finalized", "encoding": "json", "maxSupportedTransactionVersion": 0,
+            "commitment": "finalized", "encoding": "json", "maxSupportedTransactionVersion": NEWEST,
         });
         let asked = self
             .ask(RpcRequest::GetTransaction, json!([id, what]))
             .await;
-        asked.map_err(|error| match post_error(&error) {
-            // Only what is asked about one thing of the chain is too large for ever.
-            Some(PostError::TooLarge) => ReadError::TooLarge,
-            _ => failed(error),
-        })
+        asked.map_err(unread)
     }
 
     /// Which tokens a token account holds.
@@ -232,6 +230,14 @@ pub(in crate::solana) fn since_1970(seconds: i64) -> Result<u64, ReadError> {
 
 pub(in crate::solana) fn hash(key: &Pubkey) -> B256 {
     B256::new(key.to_bytes())
+}
+
+/// Why a transaction is not read. Only what is asked about one thing of the chain is too large for ever.
+pub(in crate::solana) fn unread(error: ClientError) -> ReadError {
+    match post_error(&error) {
+        Some(PostError::TooLarge) => ReadError::TooLarge,
+        _ => failed(error),
+    }
 }
 
 pub(in crate::solana) fn failed(error: ClientError) -> ReadError {

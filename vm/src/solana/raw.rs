@@ -83,6 +83,9 @@ pub struct RawTransaction {
     #[serde(default)]
     pub meta: Option<RawMeta>,
     pub transaction: RawSigned,
+    /// `None` of those from before there were versions.
+    #[serde(default, deserialize_with = "version")]
+    pub version: Option<u8>,
 }
 
 /// What was signed.
@@ -279,6 +282,18 @@ impl RawTokenAccount {
     pub fn mint(&self) -> Pubkey {
         self.data.parsed.info.mint.0
     }
+}
+
+/// Reads the version of a transaction: a number, or a word where it has none.
+pub fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u8>, D::Error> {
+    let Value::Number(number) = Value::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let version = number.as_u64().map(u8::try_from);
+    let version = version.and_then(Result::ok);
+    version
+        .map(Some)
+        .ok_or_else(|| D::Error::custom("not a version"))
 }
 
 /// Reads any value but null as true; the field must be there.

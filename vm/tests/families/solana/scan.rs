@@ -267,18 +267,24 @@ async fn full_slot_is_read_in_as_many_tries_as_it_takes() {
     let mut world = world();
     crowd(&mut world, 50, 300);
     let node = node(world).await;
+    let endpoint = vm::Endpoint {
+        longest: 400_000,
+        ..node.endpoint()
+    };
+    let spec = spec(json!({}));
+    let opened = spec.family.trade.unwrap()(&spec, &endpoint);
+    let scanner = opened.unwrap().scanner;
     let left = Arc::new(AtomicUsize::new(0));
     let bears = left.clone();
     node.lie(move |method, params, answer| {
         if method == "getBlock" && params[1]["transactionDetails"] == "full" {
-            answer["result"]["padding"] = vec![0; 2_000_000].into();
+            answer["result"]["padding"] = json!("x".repeat(500_000));
         }
         let less = |left: usize| left.checked_sub(1);
         if method == "getTransaction" && bears.fetch_update(SeqCst, SeqCst, less).is_err() {
             *answer = json!({"error": {"code": -32_005, "message": "busy"}});
         }
     });
-    let scanner = scanner(&node, None);
     let mut tries = 1;
     let found = loop {
         left.store(100, SeqCst);
@@ -293,6 +299,64 @@ async fn full_slot_is_read_in_as_many_tries_as_it_takes() {
     // What was read of the block is not asked for again.
     left.store(0, SeqCst);
     assert_eq!(scanner.deposits(50..=50).await, Ok(found));
+}
+
+/// The transaction is of a version that the node shows only to who asks for all.
+fn newer(node: &Node, byte: u8) {
+    node.lie(move |method, params, answer| {
+        let own = |shown: &Value| shown["transaction"]["signatures"][0] == id(byte);
+        let shown = match method {
+            "getTransaction" => answer.pointer_mut("/result"),
+            "getBlock" => {
+                let all = answer.pointer_mut("/result/transactions");
+                let all = all.and_then(Value::as_array_mut);
+                all.and_then(|all| all.iter_mut().find(|one| own(one)))
+            }
+            _ => None,
+        };
+        let Some(shown) = shown.filter(|one| own(one)) else {
+            return;
+        };
+        shown["version"] = json!(1);
+        if params[1]["maxSupportedTransactionVersion"] == 0 {
+            *answer = json!({"error": {"code": -32_015, "message": "Transaction version (1) is not supported"}});
+        }
+    });
+}
+
+#[tokio::test]
+async fn transaction_of_a_newer_version_is_doubtful_and_stops_nothing() {
+    let node = node(world()).await;
+    let ways = [None, Some("blocks")];
+    for how in ways {
+        newer(&node, 3);
+        let found = scanner(&node, how).deposits(50..=90).await.unwrap();
+        assert_eq!(told(&found)[2..], [(52, 3), (90, 4)]);
+        let doubts = found.iter().map(|one| one.doubt.is_some());
+        assert_eq!(doubts.collect::<Vec<_>>(), [false, false, true, false]);
+        let doubt = found[2].doubt.clone().unwrap();
+        assert!(doubt.0.contains("version 1"), "{doubt}");
+        // One that deposits nothing is nobody's matter, wherever it stands.
+        newer(&node, 7);
+        let found = scanner(&node, how).deposits(50..=90).await.unwrap();
+        assert!(found.len() == 4 && found.iter().all(|one| one.doubt.is_none()));
+    }
+    // It may have other parts than what is read.
+    newer(&node, 3);
+    node.change(|world| {
+        let shown = world.transactions.get_mut(&id(3)).unwrap();
+        shown["transaction"]["message"]["header"]["numRequiredSignatures"] = json!(9);
+    });
+    for how in ways {
+        let found = scanner(&node, how).deposits(50..=90).await.unwrap();
+        assert_eq!(told(&found)[2..], [(90, 4)]);
+    }
+    // One of a version that is read is as the node shows it, or is doubted.
+    node.lie(|_, _, _| {});
+    for how in ways {
+        let found = scanner(&node, how).deposits(50..=90).await;
+        assert!(is_doubtful(&found), "{found:?}");
+    }
 }
 
 /// As long as a transaction can have them, of letters that take six each in an answer.

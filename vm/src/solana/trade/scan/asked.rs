@@ -4,18 +4,25 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, IgnoredAny},
 };
-use serde_json::json;
-use solana_client::rpc_request::RpcRequest;
+use serde_json::{Value, json};
+use solana_client::{
+    client_error::ClientError,
+    rpc_custom_error::JSON_RPC_SERVER_ERROR_UNSUPPORTED_TRANSACTION_VERSION as UNSUPPORTED,
+    rpc_request::RpcRequest,
+};
 use solana_pubkey::Pubkey;
 
 use super::super::super::{
-    question::{Questions, Standing, failed, hash, since_1970},
-    raw::{Key, RawMeta, RawSigned, RawTokenBalance},
+    question::{NEWEST, Questions, Standing, failed, hash, since_1970, unread},
+    raw::{Key, RawMeta, RawSigned, RawTokenBalance, RawTransaction, version},
+    transport::code,
 };
 use crate::ReadError;
 
 /// The most transactions of one answer about an account. Each comes with its memos, of which a letter may be six.
 pub const PAGE: usize = 500;
+/// The option that says up to which version transactions are shown.
+const MOST: &str = "maxSupportedTransactionVersion";
 
 /// A transaction that names an account (`getSignaturesForAddress`).
 #[derive(Clone, Debug, Deserialize)]
@@ -131,6 +138,8 @@ impl RawAccounts {
 pub struct RawInside {
     pub transaction: RawSigned,
     pub meta: Option<RawMeta>,
+    #[serde(default, deserialize_with = "version")]
+    pub version: Option<u8>,
 }
 
 impl RawFullBlock {
@@ -181,6 +190,30 @@ impl Questions {
         self.block_with(slot, "accounts").await
     }
 
+    /// The transaction with the signature `id` in any version, once it is finalized.
+    pub async fn any_transaction(&self, id: &str) -> Result<Option<RawTransaction>, ReadError> {
+        let what = json!({"commitment": "finalized", "encoding": "json"});
+        let asked = self.ask_any(RpcRequest::GetTransaction, (id.into(), what));
+        asked.await.map_err(unread)
+    }
+
+    /// Asks for what is read, and once more for all versions where a node refuses that because of a newer one: one
+    /// transaction has it refuse its whole block.
+    async fn ask_any<T: DeserializeOwned>(
+        &self,
+        request: RpcRequest,
+        (of, mut what): (Value, Value),
+    ) -> Result<T, ClientError> {
+        what[MOST] = NEWEST.into();
+        let asked = self.ask(request, json!([of, what])).await;
+        let is_newer = |error: &ClientError| code(error) == Some(UNSUPPORTED);
+        if !asked.as_ref().is_err_and(is_newer) {
+            return asked;
+        }
+        what[MOST] = u8::MAX.into();
+        self.ask(request, json!([of, what])).await
+    }
+
     async fn block_with<T: DeserializeOwned>(
         &self,
         slot: u64,
@@ -188,9 +221,8 @@ impl Questions {
     ) -> Result<T, ReadError> {
         let what = json!({
             "commitment": "finalized", "encoding": "json", "transactionDetails": details, "rewards": false,
-            "maxSupportedTransactionVersion": 0,
         });
-        let asked = self.ask(RpcRequest::GetBlock, json!([slot, what]));
+        let asked = self.ask_any(RpcRequest::GetBlock, (slot.into(), what));
         let found: Option<T> = asked.await.map_err(failed)?;
         found.ok_or_else(|| ReadError::Unavailable("a block is not shown".into()))
     }

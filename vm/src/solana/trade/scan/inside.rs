@@ -9,14 +9,16 @@ use moka::sync::Cache;
 use super::super::{
     super::{
         deposit::{deposits, uncovered, unnamed},
-        executed::Executed,
+        executed::{Doubt, Executed},
+        question::NEWEST,
+        raw::RawTransaction,
     },
     node::{Node, unknown},
 };
 use crate::{
     ReadError,
     trade::DepositTx,
-    types::{B256, Bytes, TxRef},
+    types::{B256, Bytes, Deposit, Refusal, TxRef},
 };
 
 /// Transactions of one block that are read at a time.
@@ -76,34 +78,40 @@ impl Node {
     ) -> Result<Option<DepositTx>, ReadError> {
         let wrong = |_| ReadError::Doubtful("an id that is none".into());
         let id: Bytes = bs58::decode(text).into_vec().map_err(wrong)?.into();
-        let asked = self.link.questions.transaction(text);
+        let asked = self.link.questions.any_transaction(text);
         let raw = self.link.read(Box::pin(asked)).await?;
         let raw = raw.filter(|raw| raw.slot == slot);
         let raw = raw.ok_or_else(|| unknown("a transaction is not shown"))?;
-        let executed = Executed::join(&id, raw)?;
-        self.deposit_tx(&id, &executed, hash).await
+        self.of_shown(&id, raw, hash).await
     }
 
-    /// What a transaction deposits, if it does.
-    pub async fn deposit_tx(
+    /// What a transaction deposits, if it does, as the node shows it. One of a newer version than is read is doubtful:
+    /// anybody can have the depository named by it.
+    pub async fn of_shown(
         &self,
         id: &Bytes,
-        executed: &Executed,
+        raw: RawTransaction,
         hash: B256,
     ) -> Result<Option<DepositTx>, ReadError> {
+        let newer = raw.version.filter(|version| *version > NEWEST);
+        let executed = match (Executed::join(id, raw), newer) {
+            (Ok(executed), _) => executed,
+            (Err(why @ Doubt::Contradiction(_)), Some(version)) => {
+                let id = bs58::encode(id).into_string();
+                tracing::error!(id, version, %why, "a transaction of a newer version is passed over");
+                return Ok(None);
+            }
+            (Err(why), _) => return Err(why.into()),
+        };
         if executed.failed {
             return Ok(None);
         }
-        let mint = match unnamed(&self.rules, executed) {
-            Some(account) => {
-                let asked = self.link.questions.mint(&account);
-                self.link.read(Box::pin(asked)).await?
+        let (deposits, doubt) = match newer {
+            Some(version) => {
+                let why = format!("A transaction of version {version}, which is not read");
+                (uncovered(&self.rules, &executed), Some(Refusal(why)))
             }
-            None => None,
-        };
-        let (deposits, doubt) = match deposits(&self.rules, executed, mint) {
-            Ok(deposits) => (deposits, None),
-            Err(refusal) => (uncovered(&self.rules, executed), Some(refusal)),
+            None => self.deposited(&executed).await?,
         };
         Ok((!deposits.is_empty()).then(|| DepositTx {
             transaction: TxRef {
@@ -116,5 +124,23 @@ impl Node {
             deposits,
             doubt,
         }))
+    }
+
+    /// The deposits of a transaction, and why they are doubtful.
+    async fn deposited(
+        &self,
+        executed: &Executed,
+    ) -> Result<(Vec<Deposit>, Option<Refusal>), ReadError> {
+        let mint = match unnamed(&self.rules, executed) {
+            Some(account) => {
+                let asked = self.link.questions.mint(&account);
+                self.link.read(Box::pin(asked)).await?
+            }
+            None => None,
+        };
+        Ok(match deposits(&self.rules, executed, mint) {
+            Ok(deposits) => (deposits, None),
+            Err(refusal) => (uncovered(&self.rules, executed), Some(refusal)),
+        })
     }
 }

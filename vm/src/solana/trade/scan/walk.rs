@@ -9,7 +9,6 @@ use super::{
     super::{
         super::{
             decode::Depository,
-            executed::Executed,
             question::Standing,
             raw::{RawMeta, RawTransaction},
         },
@@ -117,9 +116,9 @@ async fn of_whole(node: &Node, slot: u64, whole: RawFullBlock) -> Result<Walked,
             block_time,
             meta: inside.meta,
             transaction: inside.transaction,
+            version: inside.version,
         };
-        let executed = Executed::join(&id, raw)?;
-        found.extend(node.deposit_tx(&id, &executed, standing.hash).await?);
+        found.extend(node.of_shown(&id, raw, standing.hash).await?);
     }
     Ok(Walked {
         slot,
