@@ -2,7 +2,10 @@
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde_json::{Value, json};
-use vm::{protocol::order::Order, trade::Authorization};
+use vm::{
+    protocol::order::Order,
+    trade::{Authorization, Draft},
+};
 
 use super::{
     amounts::Amounts,
@@ -95,7 +98,9 @@ fn quoted(intent: &Intent<'_>, amounts: &Amounts, promised: &Promised<'_>) -> Va
 /// The user's own transaction that does what was asked for: the last step. An approval before it does nothing of that.
 fn own_call(intent: &Intent<'_>, steps: &[Planned]) -> Option<B256> {
     let last = steps.last().filter(|_| intent.own)?;
-    Some(last.step.draft.digest())
+    let told = intent.origin.spec.family.own_call;
+    let told = told.unwrap_or(Draft::digest);
+    Some(told(&last.step.draft))
 }
 
 /// Whom the service will owe what, in units of the deposited currency. Of the user's own transaction

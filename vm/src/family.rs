@@ -19,10 +19,10 @@ use crate::{
     },
     spec::{EntryRules, FinalityDefaults},
     trade::{
-        ApprovalSteps, Landing, OpenProviders, OpenSwaps, OpenTrading, ReadLimits, Scheme,
+        ApprovalSteps, Draft, Landing, OpenProviders, OpenSwaps, OpenTrading, ReadLimits, Scheme,
         StepBuilder,
     },
-    types::{Address, Bytes, ChainId, TxRef, U256},
+    types::{Address, B256, Bytes, ChainId, TxRef, U256},
 };
 
 /// One VM family.
@@ -75,6 +75,9 @@ pub struct Family {
     pub steps: Option<&'static dyn StepBuilder>,
     /// Whether callers choose how the user's transactions are made: [`Choices`](crate::trade::Choices).
     pub choices: bool,
+    /// What tells a user's draft by its transaction, as [`Receipt::outer_call`](crate::Receipt::outer_call) has it, where
+    /// a transaction shows less than the draft has; `None`: [`Draft::digest`].
+    pub own_call: Option<fn(&Draft) -> B256>,
     /// `None`: nobody but its owner takes what an account has.
     pub approvals: Option<&'static dyn ApprovalSteps>,
     /// Opens the exchanges that a chain's configuration names.

@@ -1,8 +1,11 @@
 //! Quotes where a family lacks an ability, and between families whose accounts and transactions differ.
 
-use alloy::primitives::{I256, U256};
+use alloy::primitives::{B256, I256, U256};
 use serde_json::{Value, json};
-use vm::{Family, trade::Revert};
+use vm::{
+    Family,
+    trade::{Draft, Revert},
+};
 
 use super::{Code, amount, ids, order, refused, stored, text};
 use crate::quote::fixtures::{
@@ -158,11 +161,21 @@ async fn users_own_payments_need_nothing_but_a_transaction() {
     assert_eq!(kept_away.code, Code::InvalidRecipient);
     let mut own = own;
     own["recipient"] = Value::from("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
-    let answer = fixture.quote(own).await.unwrap();
+    let answer = fixture.quote(own.clone()).await.unwrap();
     assert_eq!(ids(&answer), ["send"]);
     // Its digest tells it from any other, though it is no call.
     let request = stored(&fixture, &answer).await;
     assert!(request.own_call.is_some_and(|digest| !digest.is_zero()));
+    // A family may say what of a draft its transaction shows.
+    let shown = B256::repeat_byte(7);
+    let told: fn(&Draft) -> B256 = |_| B256::repeat_byte(7);
+    let telling = kept(Family {
+        own_call: Some(told),
+        ..*other::family()
+    });
+    fixture.with(|world| world.families.insert("origin", telling));
+    let answer = fixture.quote(own).await.unwrap();
+    assert_eq!(stored(&fixture, &answer).await.own_call, Some(shown));
 }
 
 #[tokio::test]

@@ -74,6 +74,7 @@ const fn on(network: &'static Network) -> Family {
         landing: Some(&trade::Landing),
         steps: Some(network),
         choices: false,
+        own_call: None,
         approvals: None,
         swaps: None,
     }

@@ -63,6 +63,7 @@ pub static FAMILY: Family = Family {
     landing: Some(&trade::Landing),
     steps: Some(&trade::Steps),
     choices: false,
+    own_call: None,
     approvals: Some(&trade::Steps),
     swaps: Some(trade::open_swaps),
 };

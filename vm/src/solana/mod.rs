@@ -66,6 +66,7 @@ pub static FAMILY: Family = Family {
     landing: Some(&trade::Landing),
     steps: Some(&trade::Steps),
     choices: true,
+    own_call: Some(trade::told),
     approvals: None,
     swaps: Some(trade::open_swaps),
 };

@@ -43,6 +43,7 @@ pub static FAMILY: Family = Family {
     landing: None,
     steps: None,
     choices: false,
+    own_call: None,
     approvals: None,
     swaps: None,
 };

@@ -4,7 +4,7 @@
 //!   `lookup` are what it does. [`open`] opens it.
 //! - All nodes of a chain: `wallet`. The limits that the operator sets: `limits`.
 //! - Landing: `submit` asks the chain, `history` whether a payment never landed; `attempt` (what the store keeps) and `pay` (payments as instructions) are pure.
-//! - What is signed: `body`, `steps`, `message` and `size`, pure; `own` tells a user's payment by its transaction. `mint`
+//! - What is signed: `body`, `steps`, `message` and `size`, pure; `own` tells what a user was quoted by its transaction. `mint`
 //!   says what a currency is, and `memory` keeps what providers said of it. `swap` has the aggregators.
 
 mod accounts;
@@ -40,7 +40,7 @@ use self::node::Node;
 use crate::{ChainSpec, CodecError, Endpoint, SpecError, trade::TradingProvider, types::Address};
 
 pub use self::{
-    attempt::Landing, limits::limits, steps::Steps, swap::open as open_swaps, wallet::providers,
+    attempt::Landing, limits::limits, own::told, steps::Steps, swap::open as open_swaps, wallet::providers,
 };
 
 /// Compute units of a unit of work: a rate is in whole lamports, and a compute unit costs far less than one.

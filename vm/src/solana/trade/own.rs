@@ -1,52 +1,104 @@
-//! A transaction of payments as the draft that it was made of: whether it is what a quote had its user send. Pure.
+//! A transaction as the draft that it was made of: whether it is what a quote had its user send. Pure.
 //!
-//! Wallets add the price of work, and nothing else may stand beside the payments. An amount is what the transaction
-//! says: of tokens whose transfers cost, it is more than the quote has, and the draft is another one.
+//! Wallets add the price of work, assertions, and somebody who pays the fee: all that is left out. What was quoted as
+//! payments has nothing else beside it. An amount is what the transaction says: of tokens whose transfers cost, it is
+//! more than the quote has, and the draft is another one. What was quoted as instructions is those up to the memo that
+//! names the order, the last of them: what the user does behind it takes back nothing of it.
 
 use solana_pubkey::Pubkey;
 
 use super::{
     super::{
         executed::{Executed, Step},
-        programs::{ASSOCIATED, COMPUTE_BUDGET, MEMO, SYSTEM},
+        programs::{ASSOCIATED, COMPUTE_BUDGET, LIGHTHOUSE, MEMO, SYSTEM},
         transfer,
     },
-    body::{Payments, Transfer, address},
+    body::{Account, Content, Instruction, Instructions, Payments, Transfer, address},
     pay::CREATE_IDEMPOTENT,
 };
-use crate::types::B256;
+use crate::{
+    trade::Draft,
+    types::{Address, Amount, B256},
+};
 
 /// A token account and its owner, as the instruction says it that makes the account where there is none.
 type Owned = (Pubkey, Pubkey);
 
-/// The digest of the draft ([`crate::trade::Draft::digest`]) of the payments that a transaction consists of; `None` of
-/// any other.
+/// The digest of the draft that a transaction was made of, as [`told`] has it; `None` where it names no order behind
+/// instructions, and consists of more than payments.
 pub fn digest(executed: &Executed) -> Option<B256> {
-    let [payer] = executed.signers[..] else {
+    // Whoever pays the fee for the user signs first.
+    let ([user] | [_, user]) = executed.signers[..] else {
         return None;
     };
-    let (mut payments, mut owned) = (Payments::default(), Vec::new());
-    for step in executed.steps.iter().filter(|step| step.signed) {
-        match step.program {
-            COMPUTE_BUDGET => {}
-            MEMO => {
-                let order = named(step).filter(|_| payments.order.is_none())?;
-                payments.order = Some(order.0);
-            }
-            ASSOCIATED => owned.push(made(step)?),
-            _ => payments.transfers.push(paid(step, (&payer, &owned))?),
+    if let Some(payments) = payments(executed, &user) {
+        let draft = payments.draft(&address(&user)).ok()?;
+        return Some(draft.digest());
+    }
+    let steps = executed.steps.iter().filter(|step| step.signed);
+    listed(&address(&user), steps.map(Instruction::from))
+}
+
+/// What tells a draft from others by its transaction: see [`crate::Family::own_call`].
+pub fn told(draft: &Draft) -> B256 {
+    let told = match Content::of(draft) {
+        Ok(Content::Instructions(own)) => listed(&draft.from, own.list.into_iter()),
+        _ => None,
+    };
+    told.unwrap_or_else(|| draft.digest())
+}
+
+/// The digest of a list of instructions up to the memo that names an order. Which accounts sign, who pays, and the
+/// lookup tables are not in it: no transaction shows them for each instruction.
+fn listed(user: &Address, list: impl Iterator<Item = Instruction>) -> Option<B256> {
+    let (mut kept, mut is_named) = (Vec::new(), false);
+    for mut one in list.filter(|one| !is_beside(&one.program())) {
+        for account in &mut one.accounts {
+            (account.signs, account.writable) = (false, false);
+        }
+        is_named = one.program() == MEMO && order(&one.data).is_some();
+        kept.push(one);
+        if is_named {
+            break;
         }
     }
-    if payments.transfers.is_empty() {
+    // Before a memo alone nothing is done.
+    if !is_named || kept.len() < 2 {
         return None;
     }
-    let draft = payments.draft(&address(&payer)).ok()?;
+    let own = Instructions {
+        list: kept,
+        ..Instructions::default()
+    };
+    let draft = Content::Instructions(own).draft(user, Amount::ZERO).ok()?;
     Some(draft.digest())
 }
 
+/// Whether instructions of a program change nothing of what others do, unless they let all fail.
+fn is_beside(program: &Pubkey) -> bool {
+    [COMPUTE_BUDGET, LIGHTHOUSE].contains(program)
+}
+
+/// The payments that a transaction consists of; `None` of any other.
+fn payments(executed: &Executed, user: &Pubkey) -> Option<Payments> {
+    let (mut payments, mut owned) = (Payments::default(), Vec::new());
+    for step in executed.steps.iter().filter(|step| step.signed) {
+        match step.program {
+            program if is_beside(&program) => {}
+            MEMO => {
+                let order = order(step.data.bytes()).filter(|_| payments.order.is_none())?;
+                payments.order = Some(order.0);
+            }
+            ASSOCIATED => owned.push(made(step)?),
+            _ => payments.transfers.push(paid(step, (user, &owned))?),
+        }
+    }
+    (!payments.transfers.is_empty()).then_some(payments)
+}
+
 /// The order that is all of a memo.
-fn named(step: &Step) -> Option<B256> {
-    let text = std::str::from_utf8(step.data.bytes()).ok()?;
+fn order(memo: &[u8]) -> Option<B256> {
+    let text = std::str::from_utf8(memo).ok()?;
     let order: B256 = text.parse().ok()?;
     (order.to_string() == text).then_some(order)
 }
@@ -57,8 +109,8 @@ fn made(step: &Step) -> Option<Owned> {
     idempotent.then_some(made)
 }
 
-/// What the payer pays by an instruction.
-fn paid(step: &Step, (payer, owned): (&Pubkey, &[Owned])) -> Option<Transfer> {
+/// What the user pays by an instruction.
+fn paid(step: &Step, (user, owned): (&Pubkey, &[Owned])) -> Option<Transfer> {
     let transfer = transfer::Transfer::of(step)?;
     let (to, currency) = match transfer.program {
         SYSTEM => (transfer.to, SYSTEM),
@@ -68,10 +120,31 @@ fn paid(step: &Step, (payer, owned): (&Pubkey, &[Owned])) -> Option<Transfer> {
             (*owner, transfer.mint.filter(|_| !transfer.states_fee)?)
         }
     };
-    let own = transfer.authority == *payer;
+    let own = transfer.authority == *user;
     own.then(|| Transfer {
         to: to.to_bytes(),
         currency: currency.to_bytes(),
         amount: transfer.amount,
     })
+}
+
+impl From<&Step> for Instruction {
+    fn from(step: &Step) -> Self {
+        let accounts = step.accounts.iter().map(|key| Account {
+            key: key.to_bytes(),
+            signs: false,
+            writable: false,
+        });
+        Self {
+            program: step.program.to_bytes(),
+            accounts: accounts.collect(),
+            data: step.data.bytes().to_vec(),
+        }
+    }
+}
+
+impl Instruction {
+    const fn program(&self) -> Pubkey {
+        Pubkey::new_from_array(self.program)
+    }
 }

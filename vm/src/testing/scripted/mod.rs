@@ -81,6 +81,7 @@ pub static FAMILY: Family = Family {
     landing: Some(&attempt::Landing),
     steps: Some(&steps::Steps),
     choices: false,
+    own_call: None,
     approvals: None,
     swaps: None,
 };

@@ -18,7 +18,9 @@ use spl_token_2022_interface::{
 use vm::{
     Address, Amount, B256, Bytes, Chain, ChainSpec, Transaction, U256,
     quorum::Quorum,
-    solana::programs::{ASSOCIATED, COMPUTE_BUDGET, MEMO, SYSTEM, TOKEN, TOKEN_2022, associated},
+    solana::programs::{
+        ASSOCIATED, COMPUTE_BUDGET, LIGHTHOUSE, MEMO, SYSTEM, TOKEN, TOKEN_2022, associated,
+    },
     trade::{
         Account, Attempt, Broadcast, Draft, FillTerms, Goal, Intent, Known, Message, PaymentTerms,
         Payout, Prepared, Providers, ProvidersContext, Scheme, Signer, Status, SubmitError, Trial,
@@ -820,7 +822,9 @@ fn users_payment_is_told_by_its_instructions_whatever_the_wallet_bids() {
     let native = |tx: Tx| memo(tx).with(SYSTEM, &[user, shop], system_transfer(7));
     let bare = native(Tx::by(&[user]));
     let bidding = native(Tx::by(&[user]).with(COMPUTE_BUDGET, &[], vec![3, 1]));
-    for tx in [&bare, &bidding] {
+    let guarded = native(Tx::by(&[user])).with(LIGHTHOUSE, &[user], vec![5]);
+    let sponsored = native(Tx::by(&[key(9), user]));
+    for tx in [&bare, &bidding, &guarded, &sponsored] {
         assert_eq!(tx.receipt().outer_call, Some(own(SYSTEM, 7)));
     }
     assert_ne!(bare.receipt().outer_call, Some(own(SYSTEM, 8)));

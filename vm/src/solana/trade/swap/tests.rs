@@ -12,11 +12,18 @@ use super::*;
 use crate::{
     solana::{
         FAMILY,
-        programs::{ASSOCIATED, TOKEN, associated},
-        trade::fixtures::{key as place, old, remember},
+        executed::{Executed, Step},
+        programs::{ASSOCIATED, COMPUTE_BUDGET, LIGHTHOUSE, TOKEN, associated},
+        trade::{
+            Steps,
+            body::{self, Account},
+            fixtures::{key as place, old, remember},
+            own,
+            pay::memo,
+        },
     },
-    trade::{Choices, HeadCalls, SwapContracts},
-    types::U256,
+    trade::{Choices, HeadCalls, StepBuilder, SwapContracts},
+    types::{B256, U256},
 };
 
 const SOL: &str = "11111111111111111111111111111111";
@@ -457,6 +464,97 @@ async fn callers_choices_reach_the_service() {
     };
     assert_eq!(own.fee_payer, Some(payer.to_bytes()));
     assert!(own.work_limit);
+}
+
+/// The transaction of `signers` that consists of these instructions.
+fn executed(signers: &[Pubkey], list: &[body::Instruction]) -> Executed {
+    let steps = list.iter().map(|one| Step {
+        program: Pubkey::new_from_array(one.program),
+        accounts: one.accounts.iter().map(Account::key).collect(),
+        data: serde_json::from_value(json!(bs58::encode(&one.data).into_string())).unwrap(),
+        signed: true,
+    });
+    Executed {
+        slot: 1,
+        time: None,
+        failed: false,
+        signers: signers.to_vec(),
+        steps: steps.collect(),
+        lamports: Vec::new(),
+        before: Vec::new(),
+        after: Vec::new(),
+    }
+}
+
+/// An instruction of a program for the user's account.
+fn of_program(program: Pubkey) -> body::Instruction {
+    body::Instruction {
+        program: program.to_bytes(),
+        accounts: vec![Account {
+            key: USER.parse::<Pubkey>().unwrap().to_bytes(),
+            signs: true,
+            writable: true,
+        }],
+        data: vec![3, 1],
+    }
+}
+
+#[tokio::test]
+async fn users_exchange_is_told_by_its_transaction_whatever_a_wallet_adds() {
+    let (swap, _) = built(recorded("instructions"), order(OUTPUT)).await;
+    let id = B256::repeat_byte(0xb6);
+    let draft = Steps.name(swap.unwrap().draft, id).unwrap();
+    let told = Some(FAMILY.own_call.unwrap()(&draft));
+    let Content::Instructions(quoted) = Content::of(&draft).unwrap() else {
+        panic!("{draft:?}");
+    };
+    let (user, other) = (USER.parse::<Pubkey>().unwrap(), place(9));
+    let list = quoted.list;
+    let with = |at: usize, program: Pubkey| {
+        let mut list = list.clone();
+        list.insert(at, of_program(program));
+        list
+    };
+    let last = list.len();
+    for (signers, list) in [
+        (vec![user], list.clone()),
+        // Somebody else pays the fee.
+        (vec![other, user], list.clone()),
+        (vec![user], with(0, COMPUTE_BUDGET)),
+        (vec![user], with(2, LIGHTHOUSE)),
+        (vec![user], with(last, LIGHTHOUSE)),
+        // What the user does then.
+        (vec![user], with(last, SYSTEM)),
+    ] {
+        assert_eq!(own::digest(&executed(&signers, &list)), told, "{list:?}");
+    }
+    for (signers, list) in [
+        (vec![other], list.clone()),
+        (vec![user, other], list.clone()),
+        (vec![other, place(8), user], list.clone()),
+        (vec![user], with(0, other)),
+        (vec![user], with(last - 1, SYSTEM)),
+        (vec![user], Vec::new()),
+    ] {
+        assert_ne!(own::digest(&executed(&signers, &list)), told, "{list:?}");
+    }
+    // Each of the instructions, and all that it says, is the quote's.
+    for at in 0..last {
+        let mut lacking = list.clone();
+        lacking.remove(at);
+        let mut changed = list.clone();
+        changed[at].data.push(0);
+        for list in [lacking, changed] {
+            assert_ne!(own::digest(&executed(&[user], &list)), told, "{at}");
+        }
+    }
+    let mut another = list.clone();
+    another[last - 1] = (&memo(B256::repeat_byte(1))).into();
+    assert_ne!(own::digest(&executed(&[user], &another)), told);
+    // What a program caused is no part of what the user signed.
+    let mut caused = executed(&[user], &list);
+    caused.steps.iter_mut().for_each(|step| step.signed = false);
+    assert_eq!(own::digest(&caused), None);
 }
 
 /// Makes an owner's associated account of a mint, for the user's lamports.
