@@ -33,12 +33,13 @@ pub struct Writer<S>(pub std::sync::Arc<S>);
 
 #[async_trait]
 impl<S: Source + Wire> trade::Writer for Writer<S> {
-    /// There is no base rate: providers that know different memory pools differ in what they bid only.
+    /// All of it is what everybody pays, on which providers roughly agree: of bids the lower one of two would count, and
+    /// one provider could have nothing land.
     async fn rate(&self) -> Result<FeeRate, ReadError> {
         let rate = Wire::rate(&*self.0).await?;
         Ok(FeeRate {
-            base: RELAY.into(),
-            priority: rate.saturating_sub(RELAY).into(),
+            base: rate.into(),
+            priority: 0,
         })
     }
 

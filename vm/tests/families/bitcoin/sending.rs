@@ -9,7 +9,7 @@ use ::bitcoin::{
 use serde_json::{Value, json};
 use vm::{
     Bytes, ChainSpec, ReadError,
-    trade::{Broadcast, Fate, FeeRate, TradingProvider},
+    trade::{Broadcast, Failover, Fate, FeeRate, TradingProvider},
 };
 
 use super::{
@@ -33,8 +33,8 @@ async fn rig() -> (Node, [TradingProvider; 2]) {
 
 fn rate(satoshis: u128) -> Result<FeeRate, ReadError> {
     Ok(FeeRate {
-        base: 1,
-        priority: satoshis - 1,
+        base: satoshis,
+        priority: 0,
     })
 }
 
@@ -108,6 +108,34 @@ async fn an_index_asks_what_it_estimates_for_two_blocks() {
     assert_eq!(asked(json!({})).await, rate(1));
     let lie = asked(json!({"2": "much"})).await;
     assert!(matches!(lie, Err(ReadError::Doubtful(_))), "{lie:?}");
+}
+
+/// What one of two says too low would else be what users' transactions pay, and ours.
+#[tokio::test]
+async fn two_that_ask_much_more_and_less_have_no_rate() {
+    let (node, both) = rig().await;
+    let failover = Failover::new("bitcoin", 2, both.into()).unwrap();
+    // Bitcoins per 1000 virtual bytes: 40 satoshis each.
+    let estimate: Value = serde_json::from_str(r#"{"feerate": 0.00040000}"#).unwrap();
+    let pool: Value = serde_json::from_str(r#"{"mempoolminfee": 0.00001000}"#).unwrap();
+    answering(
+        &node,
+        json!({"estimatesmartfee": estimate, "getmempoolinfo": pool}),
+    );
+    let asked = |index: u64| {
+        node.ledger(|ledger| {
+            let estimates = json!({"2": index});
+            ledger.more.insert("fee-estimates".into(), estimates)
+        });
+        failover.rate()
+    };
+    for apart in [1, 9, 161] {
+        let said = asked(apart).await;
+        assert!(matches!(said, Err(ReadError::Quorum(_))), "{said:?}");
+    }
+    for (index, middle) in [(10, 25), (60, 50), (160, 100)] {
+        assert_eq!(asked(index).await, rate(middle));
+    }
 }
 
 #[tokio::test]

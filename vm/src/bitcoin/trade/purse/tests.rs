@@ -121,8 +121,8 @@ async fn fund(
     amount: u64,
 ) -> Result<Bytes, Unfunded> {
     let rate = FeeRate {
-        base: 1,
-        priority: 9,
+        base: 10,
+        priority: 0,
     };
     let currency = crate::family("bitcoin-vm").unwrap().native().unwrap();
     let user = account(user);

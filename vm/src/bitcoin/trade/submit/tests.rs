@@ -473,8 +473,8 @@ async fn dust_is_refused_before_anything_is_signed() {
     let trial = Trial {
         draft: &dust.draft,
         rate: Some(crate::trade::FeeRate {
-            base: 1,
-            priority: 9,
+            base: 10,
+            priority: 0,
         }),
         most: None,
     };

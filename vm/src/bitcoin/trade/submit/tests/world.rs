@@ -252,8 +252,8 @@ impl ChainReader for World {
 impl Writer for World {
     async fn rate(&self) -> Result<FeeRate, ReadError> {
         Ok(FeeRate {
-            base: 1,
-            priority: u128::from(self.state().rate) - 1,
+            base: self.state().rate.into(),
+            priority: 0,
         })
     }
 
