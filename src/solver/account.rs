@@ -36,8 +36,6 @@ use crate::{
 
 /// More attempts than any account has open.
 const MOST_ATTEMPTS: usize = 4_096;
-/// More resources than they hold.
-const MOST_RESOURCES: usize = 65_536;
 
 /// How far the account goes to have a transaction included.
 #[derive(Clone, Copy, Debug)]
@@ -169,10 +167,11 @@ impl SolverAccount {
         let outlook = asked.await.map_err(|error| self.failure(error))?;
         let turn = self.turn.lock().await;
         let (found, stored) = self.row().await?;
-        let held = self.held_resources().await?;
+        let (held, attempts) = self.held_now().await?;
         let known = Known {
             account: stored.as_ref().map(|row| &row.own[..]),
             held: &held,
+            attempts: &attempts,
             keeps: plan.keeps,
         };
         let prepared = outlook.prepare(known).await;
@@ -290,13 +289,11 @@ impl SolverAccount {
         Ok(attempts)
     }
 
-    /// What the open attempts hold.
-    async fn held_resources(&self) -> Result<Vec<Bytes>, SolverError> {
-        let range = attempt::held_range(&self.name, MOST_RESOURCES);
-        let found = self.store.scan(range).await?;
-        let held = found.iter();
-        let held = held.map(|(key, _)| Ok(attempt::held(&self.name, key)?));
-        held.collect()
+    /// What the open attempts hold, and what the family wrote of each.
+    async fn held_now(&self) -> Result<(Vec<Bytes>, Vec<Bytes>), SolverError> {
+        let open = self.attempts().await?.into_iter();
+        let (held, own): (Vec<_>, Vec<_>) = open.map(|(_, one)| (one.resources, one.own)).unzip();
+        Ok((held.concat(), own))
     }
 
     /// Adds to a commit that an attempt is done with.

@@ -94,6 +94,8 @@ impl Outlook for Watched {
         let Self { outlook, heard } = *self;
         let mut held = known.held.to_vec();
         held.sort_unstable();
+        // Each attempt of this family holds one.
+        assert_eq!(known.attempts.len(), held.len());
         heard.lock().unwrap().push((held, known.keeps));
         outlook.prepare(known).await
     }

@@ -81,19 +81,6 @@ pub fn range(lane: &str, limit: usize) -> Range {
     Range::new(ATTEMPT, &prefix(lane), None, limit)
 }
 
-/// The resource in the key of a lane's [`resource`].
-pub fn held(lane: &str, key: &Key) -> Result<Bytes, RowError> {
-    let held = key.name.strip_prefix(prefix(lane).as_slice());
-    let held = held.filter(|held| key.kind == RESOURCE && !held.is_empty());
-    held.map(Bytes::copy_from_slice)
-        .ok_or_else(|| RowError::new("resource", "not a resource of the lane"))
-}
-
-/// The resources that a lane's attempts hold.
-pub fn held_range(lane: &str, limit: usize) -> Range {
-    Range::new(RESOURCE, &prefix(lane), None, limit)
-}
-
 /// The value of a resource that `attempt` holds.
 pub fn holder(attempt: &[u8]) -> Vec<u8> {
     [&[FORMAT], attempt].concat()

@@ -736,10 +736,6 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
     assert!(attempt::id("b", &key).is_err());
     assert!(attempt::id("base", &account::key("base")).is_err());
     assert!(attempt::id("base", &attempt::resource("base", &[7])).is_err());
-    let held = attempt::resource("base", &[7]);
-    assert_eq!(attempt::held("base", &held), Ok(vec![7].into()));
-    assert!(attempt::held("b", &held).is_err());
-    assert!(attempt::held("base", &key).is_err());
     assert_eq!(attempt::held_by(&attempt::holder(&[7])), Ok(vec![7].into()));
     for bytes in [&[][..], &[1], &[2, 1]] {
         assert!(attempt::held_by(bytes).is_err());

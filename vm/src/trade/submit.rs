@@ -161,6 +161,8 @@ pub struct Known<'a> {
     pub account: Option<&'a [u8]>,
     /// The resources of its open attempts, in no order.
     pub held: &'a [Bytes],
+    /// What the family wrote of each of those attempts ([`Attempt::own`]), in no order.
+    pub attempts: &'a [Bytes],
     /// Where attempts hold things of which there are few, it leaves some of them to payments that matter more, and is
     /// [`SubmitError::Short`] instead.
     pub keeps: bool,

@@ -111,7 +111,12 @@ impl Own {
     }
 
     pub fn read(attempt: &Attempt) -> Result<Self, CodecError> {
-        let own = numbered::written(&attempt.own)?;
+        Self::decode(&attempt.own)
+    }
+
+    /// Of [`Attempt::own`].
+    pub fn decode(own: &[u8]) -> Result<Self, CodecError> {
+        let own = numbered::written(own)?;
         serde_json::from_slice(own).map_err(|_| numbered::unreadable())
     }
 

@@ -53,15 +53,16 @@ pub fn choose(
     Ok(choice)
 }
 
-/// Whether a payment of `paid` satoshis leaves too few outputs of `free` that are as large as those of the choice, where
-/// open attempts hold so many, and takes little of what it holds. Small payments would else hold all of them until their
-/// change is final; to do that with large ones takes money.
-pub fn crowds_out(choice: &Choice, paid: u64, (free, held): (&[Coin], usize)) -> bool {
+/// Whether a payment of `paid` satoshis leaves too few outputs of `free` that are as large as those of the choice, beside
+/// as large ones that open attempts hold, and takes little of what it holds. Small payments would else hold all of them
+/// until their change is final; to do that with large ones takes money.
+pub fn crowds_out(choice: &Choice, paid: u64, (free, held): (&[Coin], &[Coin])) -> bool {
     let values = choice.coins.iter().map(|coin| coin.value);
     let least = values.min().unwrap_or_default();
-    let large = free.iter().filter(|coin| coin.value >= least).count();
-    let left = large.saturating_sub(choice.coins.len());
-    let kept = large.saturating_add(held) / SHARE;
+    let large = |coins: &[Coin]| coins.iter().filter(|coin| coin.value >= least).count();
+    let (free, held) = (large(free), large(held));
+    let left = free.saturating_sub(choice.coins.len());
+    let kept = free.saturating_add(held) / SHARE;
     left < kept && coin::sum(&choice.coins) / PART > paid
 }
 

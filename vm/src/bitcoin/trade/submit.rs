@@ -182,12 +182,14 @@ impl Outlook for Asked {
         let plan = own.plan(false, &payer.script);
         let choice = choice::choose(&coins, &plan, (rates, intent.work))?;
         let paid = body::sum(&own.outputs);
-        let at_hand = (coins.as_slice(), known.held.len());
-        if known.keeps && choice::crowds_out(&choice, paid, at_hand) {
-            return Err(SubmitError::Short {
-                available: Amount::ZERO,
-                needed: Amount::from(paid),
-            });
+        if known.keeps {
+            let held = held(known.attempts)?;
+            if choice::crowds_out(&choice, paid, (&coins, &held)) {
+                return Err(SubmitError::Short {
+                    available: Amount::ZERO,
+                    needed: Amount::from(paid),
+                });
+            }
         }
         let Choice { coins, made } = choice;
         let signed = payer.sign(made, &coins).await?;
@@ -296,6 +298,15 @@ impl Payer {
         }
         Ok(Status::Doubtful)
     }
+}
+
+/// What open attempts hold.
+fn held(attempts: &[Bytes]) -> Result<Vec<Coin>, CodecError> {
+    let mut held = Vec::new();
+    for own in attempts {
+        held.extend(Own::decode(own)?.coins);
+    }
+    Ok(held)
 }
 
 /// With what it cost where it paid nobody.

@@ -132,6 +132,7 @@ impl Rig {
         let known = Known {
             account: self.stored.as_ref().map(|own| &own[..]),
             held,
+            attempts: &[],
             keeps: false,
         };
         outlook.prepare(known).await.unwrap()

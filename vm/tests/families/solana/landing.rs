@@ -151,6 +151,7 @@ impl Rig {
         let known = Known {
             account: self.stored.as_ref().map(AsRef::as_ref),
             held,
+            attempts: &[],
             keeps: false,
         };
         outlook.prepare(known).await

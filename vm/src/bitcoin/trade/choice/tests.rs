@@ -83,10 +83,12 @@ fn a_payment_holds_the_smallest_output_that_is_enough() {
 /// What cannot pay alone is no output that is left to others: anybody sends the account such.
 #[test]
 fn a_small_payment_leaves_a_quarter_of_the_outputs_that_are_as_large() {
-    let crowds = |values: &[u64], held: usize, paid: u64| {
+    let beside = |values: &[u64], held: &[u64], paid: u64| {
         let choice = chosen(values, paid, (RATES, 1_000)).unwrap();
-        crowds_out(&choice, paid, (&coins(values), held))
+        crowds_out(&choice, paid, (&coins(values), &coins(held)))
     };
+    let crowds =
+        |values: &[u64], held: usize, paid: u64| beside(values, &vec![1_000_000; held], paid);
     let (one, two) = ([1_000_000], [1_000_000; 2]);
     let dusty: Vec<u64> = one.iter().copied().chain([1_000; 100]).collect();
     assert!(crowds(&one, 3, 5_000));
@@ -98,6 +100,9 @@ fn a_small_payment_leaves_a_quarter_of_the_outputs_that_are_as_large() {
     // Several that are spent together count as so many.
     assert!(crowds(&[15_000, 15_000], 6, 5_000));
     assert!(!crowds(&[15_000, 15_000], 6, 8_000));
+    // Held ones that are smaller leave nothing less than they took.
+    assert!(!beside(&one, &[999_999; 50], 5_000));
+    assert!(!beside(&one, &[1_000_000, 1_000_000, 999_999], 5_000));
 }
 
 #[test]

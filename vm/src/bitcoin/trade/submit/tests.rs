@@ -27,6 +27,7 @@ struct Rig {
     /// What the store has of the account, and of its open attempts.
     stored: Option<Bytes>,
     held: Vec<Bytes>,
+    attempts: Vec<Bytes>,
     /// Payments leave some to others.
     keeps: bool,
 }
@@ -69,6 +70,7 @@ impl Rig {
             script,
             stored: None,
             held: Vec::new(),
+            attempts: Vec::new(),
             keeps: false,
         }
     }
@@ -95,6 +97,7 @@ impl Rig {
         let known = Known {
             account: self.stored.as_ref().map(|own| &own[..]),
             held: &self.held,
+            attempts: &self.attempts,
             keeps: self.keeps,
         };
         outlook.await?.prepare(known).await
@@ -105,6 +108,7 @@ impl Rig {
         let prepared = self.prepared(&self.intent(satoshis)).await.unwrap();
         self.stored = prepared.account;
         self.held.extend(prepared.attempt.resources.clone());
+        self.attempts.push(prepared.attempt.own.clone());
         prepared.attempt
     }
 
@@ -228,8 +232,25 @@ async fn a_quarter_of_the_outputs_stays_free_for_what_matters_more() {
     // All is there again once the change is final.
     rig.world.mine(1);
     rig.held.clear();
+    rig.attempts.clear();
     assert!(rig.prepared(&rig.intent(10_000)).await.is_ok());
     assert_eq!(rig.paid(), 70_000);
+}
+
+#[tokio::test]
+async fn small_outputs_that_are_held_leave_the_large_one_to_who_needs_it() {
+    let mut coins = vec![5_000_000; 6];
+    coins.push(1_000_000_000);
+    let mut rig = Rig::new(&coins);
+    rig.keeps = true;
+    for _ in 0..3 {
+        rig.pays(1_000_000).await;
+    }
+    assert!(rig.prepared(&rig.intent(20_000_000)).await.is_ok());
+    // What is not written by this family is no reason to pay.
+    rig.attempts.push(Bytes::from_static(b"x"));
+    let refused = rig.prepared(&rig.intent(20_000_000)).await;
+    assert!(matches!(refused, Err(SubmitError::Codec(_))));
 }
 
 #[tokio::test]
