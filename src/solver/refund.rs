@@ -19,6 +19,7 @@ use crate::{
     request::{
         Request,
         fact::{Deposit, Purpose},
+        mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
     },
     store::rows::{
@@ -223,7 +224,9 @@ impl Solver {
         let plan = Plan {
             owner: Owner::Request(view.request.id),
             intent,
-            keeps: gift.purpose != Purpose::Refund,
+            // A deposit that never paid for the order costs whoever makes it next to nothing.
+            keeps: gift.purpose != Purpose::Refund
+                || mismatch(&view.request, gift.deposit).is_some(),
         };
         let taken = match account.take(&plan, view.now / 1_000).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),

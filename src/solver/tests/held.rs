@@ -153,7 +153,7 @@ async fn a_family_is_told_what_open_attempts_hold() {
 
 /// What strangers want can wait for what small payments hold.
 #[tokio::test]
-async fn refunds_and_what_came_with_a_key_leave_nothing_to_others() {
+async fn refunds_of_what_paid_and_what_came_with_a_key_leave_nothing_to_others() {
     let mut rig = Rig::new();
     let stranger = rig.funded(1).await;
     let keyed = rig.quote(2, |it| it.api_key = Some("app".into())).await;
@@ -182,4 +182,14 @@ async fn refunds_and_what_came_with_a_key_leave_nothing_to_others() {
         rig.mine(1);
     }
     assert_eq!(keeps(&heard), [false, true]);
+    // What never paid for its order.
+    let short = rig.quote(5, |_| ()).await;
+    let less = U256::from(99_999_999);
+    rig.deposit(&short, |deposit| deposit.amount = less).await;
+    let (solver, heard) = listening(&rig, "origin").await;
+    for _ in 0..30 {
+        solver.advance(&short.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(keeps(&heard), [true]);
 }
