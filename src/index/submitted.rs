@@ -49,7 +49,7 @@ pub struct Network {
     pub wakeup: Arc<Wakeup>,
     /// Seconds between two blocks.
     pub block_seconds: u64,
-    /// Whether a transaction may be submitted before it is in a block.
+    /// Whether a transaction may be submitted before it is in a block: memory pools are not watched.
     pub fresh: bool,
 }
 

@@ -26,7 +26,7 @@ const SLOWEST: u64 = 60_000;
 const SELDOM_AFTER: u64 = 600_000;
 /// Milliseconds between two looks from then on.
 const SELDOM: u64 = 600_000;
-/// Milliseconds after which a transaction that is in no block is given up.
+/// Milliseconds after which a transaction that is in no block is given up, unless its network's memory pools are watched.
 const GIVE_UP: u64 = 6 * 3_600_000;
 /// The same for one that no caller assigned to a request.
 const GIVE_UP_UNCLAIMED: u64 = 600_000;
@@ -56,7 +56,7 @@ impl Transactions {
         let settled = |block: &Block| finality.met(block, &sight.head);
         let mut used = false;
         let (state, done, outcome, act) = match &*sight.found {
-            Transaction::Missing => return self.missing(row, now).await,
+            Transaction::Missing => return self.missing(row, network, now).await,
             Transaction::Failed(failure) => {
                 let place = Inclusion::from(&failure.block);
                 let reason = None;
@@ -210,7 +210,7 @@ impl Transactions {
         Ok(())
     }
 
-    async fn missing(&self, row: &Row, now: u64) -> Result<(), IndexError> {
+    async fn missing(&self, row: &Row, network: &Network, now: u64) -> Result<(), IndexError> {
         let tracked = &row.tracked;
         if tracked.outcome != Outcome::Waiting {
             // Its block left the chain: it may be in another soon.
@@ -224,7 +224,9 @@ impl Transactions {
             true => GIVE_UP,
             false => GIVE_UP_UNCLAIMED,
         };
-        if now.saturating_sub(tracked.first) < patience {
+        // A memory pool may show it for days: who watches it ends what it shows no more (`mempool`).
+        let watched = !network.fresh && !tracked.requests.is_empty();
+        if watched || now.saturating_sub(tracked.first) < patience {
             return self.later(row, now).await;
         }
         for request in &tracked.requests {

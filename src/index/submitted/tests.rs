@@ -6,7 +6,7 @@ use crate::{
     index::{IndexError, fixtures},
     request::{
         self,
-        fact::{Standing, State},
+        fact::{Sent, Standing, State},
         status,
     },
     store::{self, Key, Range, Store, memory::MemoryStore, rows},
@@ -538,6 +538,39 @@ async fn telling_again_of_what_was_found_asks_nobody() {
         bench.index_at(2, None, later).await.unwrap();
         assert_eq!(bench.round(later).await, 1);
         assert!(bench.script.asked() > asked);
+    }
+}
+
+/// Who watches the memory pools ends it: a cheap one may wait for days.
+#[tokio::test]
+async fn what_waits_in_a_watched_memory_pool_is_not_given_up_for_its_age() {
+    for (fresh, status) in [(false, "pending"), (true, "waiting")] {
+        let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), fresh);
+        let request = bench.request(1, Execution::Solver).await;
+        let tracked = Tracked {
+            text: hash(1),
+            requests: vec![request.id],
+            claimed: None,
+            outcome: Outcome::Waiting,
+            tries: 0,
+            first: NOW,
+            next: NOW,
+        };
+        let key = transaction::watched("origin", &fixtures::tx(1).bytes);
+        let row = Batch::new().put(key, tracked.encode().unwrap());
+        let sent = Sent {
+            network: "origin".to_owned(),
+            transaction: hash(1),
+            state: State::Broadcast,
+        };
+        let change = |facts: &mut Facts| apply::own(facts, &sent);
+        let recorded = bench.requests.record(&request.id, NOW, row, change);
+        recorded.await.unwrap();
+        assert_eq!(bench.status(&request).await, "pending");
+        for hours in [1, 7, 100] {
+            bench.round(hours * 3_600_000).await;
+        }
+        assert_eq!(bench.status(&request).await, status);
     }
 }
 
