@@ -26,6 +26,8 @@ use crate::request::Operation;
 pub struct Planned {
     pub step: trade::Step,
     pub work: u64,
+    /// What the user is told to let it take, where it was estimated.
+    limit: Option<u64>,
     /// Of the native currency, what the chain charges besides, as far as it says so.
     besides: U256,
 }
@@ -78,15 +80,20 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
     };
     let mut planned = Vec::with_capacity(steps.len());
     for (at, step) in steps.into_iter().enumerate() {
+        let estimate = first.filter(|_| at == 0);
         planned.push(Planned {
-            work: first
-                .filter(|_| at == 0)
-                .unwrap_or_else(|| usual(chain, plan.amounts, (step.kind, joined))),
+            work: estimate.unwrap_or_else(|| usual(chain, plan.amounts, (step.kind, joined))),
+            limit: estimate.map(roomy),
             besides: besides(chain, &step).await,
             step,
         });
     }
     Ok(planned)
+}
+
+/// With room for what changes until the user has signed: what runs out of work fails, and is paid for.
+fn roomy(work: u64) -> u64 {
+    work.saturating_add(work.div_ceil(4))
 }
 
 fn is_swap(step: &trade::Step) -> bool {
@@ -312,6 +319,7 @@ fn step(planned: &Planned, plan: &Plan<'_, '_>, request: B256) -> Result<Step, R
     let fee = StepFee {
         number: origin.network.chain_id,
         work: planned.work,
+        limit: planned.limit,
         rate: plan.case.market.origin_rate,
     };
     let data = steps.render(draft, fee)?;

@@ -19,8 +19,8 @@ use crate::{
         code::{Code, Refused},
         context::Caller,
         fixtures::{
-            Fixture, NATIVE, NOW, OTHER, ROUTER, SOLVER, TOKEN, USDC, USER, WETH, address, changed,
-            market_file,
+            Fixture, GAS, NATIVE, NOW, OTHER, ROUTER, SOLVER, TOKEN, USDC, USER, WETH, address,
+            changed, market_file,
         },
         pricing_chain::{Admission, Hands},
         service::Quoter,
@@ -509,6 +509,22 @@ async fn one_provider_of_three_leaves_no_step_out() {
         }
         assert_eq!(steps[0], "approve deposit", "{code}");
         assert_eq!(steps[0], steps[1], "{code}");
+    }
+}
+
+/// With less than it takes a transaction fails, and its sender pays for it all the same.
+#[tokio::test]
+async fn one_provider_of_three_says_no_gas_to_sign() {
+    for lies in [false, true] {
+        let fixture = Fixture::default();
+        fixture.with(|world| (world.others, world.lies) = (Some(world.fee), lies));
+        let answer = fixture.quote(json!({})).await.unwrap();
+        assert_eq!(super::ids(&answer), ["approve", "deposit"]);
+        let gas = |at: usize| answer["steps"][at]["items"][0]["data"].get("gas");
+        let roomy = json!((GAS + GAS / 4).to_string());
+        assert_eq!(gas(0), Some(&roomy), "{lies}");
+        // What comes after it cannot be estimated yet.
+        assert_eq!(gas(1), None, "{lies}");
     }
 }
 

@@ -97,7 +97,7 @@ impl<'a> Trial<'a> {
 pub trait Fees: Send + Sync {
     /// What the chain charges for a transaction besides its work; nothing on most.
     async fn besides(&self, trial: &Trial<'_>) -> Result<Amount, ReadError>;
-    /// The work of a user's transaction as one provider estimates it, for display; `None` where none says it.
+    /// The work of a user's transaction as a quorum estimates it, without room; `None` where none agrees on it.
     async fn hint(&self, draft: &Draft) -> Option<u64>;
 }
 

@@ -140,5 +140,7 @@ pub struct StepFee {
     /// The chain's number.
     pub number: u64,
     pub work: u64,
+    /// What the transaction may take, with room; `None` where nobody could estimate it.
+    pub limit: Option<u64>,
     pub rate: FeeRate,
 }

@@ -105,16 +105,20 @@ impl StepBuilder for Steps {
 
     fn render(&self, draft: &Draft, shown: StepFee) -> Result<Value, CodecError> {
         let (call, _) = parts(draft)?;
-        Ok(json!({
+        let mut data = json!({
             "from": call.from.text(),
             "to": call.to.text(),
             "data": call.data,
             "value": call.value.to_string(),
             "chainId": shown.number,
-            "gas": shown.work.to_string(),
             "maxFeePerGas": shown.rate.most().to_string(),
             "maxPriorityFeePerGas": shown.rate.priority.to_string(),
-        }))
+        });
+        // Wallets estimate what has none.
+        if let Some(limit) = shown.limit {
+            data["gas"] = json!(limit.to_string());
+        }
+        Ok(data)
     }
 }
 

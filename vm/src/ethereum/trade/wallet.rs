@@ -181,10 +181,8 @@ impl Fees for Wallet {
     }
 
     async fn hint(&self, draft: &Draft) -> Option<u64> {
-        let trial = &Trial::free(draft);
-        let ask =
-            |provider: TradingProvider| async move { provider.simulator()?.estimate(trial).await };
-        self.failover.first(ask).await.ok()?.ok()
+        let estimate = self.failover.estimate(&Trial::free(draft)).await;
+        estimate.ok()?.ok()
     }
 }
 

@@ -44,7 +44,7 @@ fn bytes(
 ) -> Result<usize, CodecError> {
     let payer = body.fee_payer.map_or(*from, Pubkey::new_from_array);
     // Whatever the work is, its limit takes as many bytes.
-    let message = message::compile(&payer, &listed(body, 0), tables, [0; 32])?;
+    let message = message::compile(&payer, &listed(body, None), tables, [0; 32])?;
     Ok(message::bytes(&message))
 }
 

@@ -72,7 +72,7 @@ impl StepBuilder for Steps {
     /// Data is hex without a prefix.
     fn render(&self, draft: &Draft, shown: StepFee) -> Result<Value, CodecError> {
         let (list, tables) = match Content::of(draft)? {
-            Content::Instructions(own) => (listed(&own, shown.work), own.tables),
+            Content::Instructions(own) => (listed(&own, shown.limit), own.tables),
             Content::Payments(payments) => {
                 let list = payments.instructions(&key(&draft.from)?, &Facts::known(&payments))?;
                 (list, Vec::new())
@@ -167,9 +167,11 @@ pub fn mint(key: &Pubkey) -> Result<Mint, CodecError> {
     }
 }
 
-/// All instructions, with the limit of work where the caller wants one. `work` is in units of the family.
-pub fn listed(own: &Instructions, work: u64) -> Vec<Instruction> {
-    let units = work.saturating_mul(UNIT).clamp(1, MOST_UNITS);
+/// All instructions, with the limit of work where the caller wants one: `limit` in units of the family, and what no
+/// transaction can exceed where nobody knows it.
+pub fn listed(own: &Instructions, limit: Option<u64>) -> Vec<Instruction> {
+    let units = limit.map_or(MOST_UNITS, |work| work.saturating_mul(UNIT));
+    let units = units.clamp(1, MOST_UNITS);
     let units = u32::try_from(units).unwrap_or(u32::MAX);
     let limit = own
         .work_limit

@@ -537,6 +537,7 @@ fn several_payments_are_one_transaction_and_calls_are_none() {
     let shown = StepFee {
         number: NUMBER,
         work: 600,
+        limit: None,
         rate: Default::default(),
     };
     let shown = steps::Steps.render(&fill.draft, shown).unwrap();

@@ -55,6 +55,7 @@ fn payment(world: &World, amount: u64) -> Vec<u8> {
     let shown = StepFee {
         number: 7,
         work: 40,
+        limit: None,
         rate: crate::trade::FeeRate::default(),
     };
     let data = steps.render(&draft.unwrap(), shown).unwrap();

@@ -219,6 +219,7 @@ async fn the_deposit_is_what_the_decoder_attributes_to_its_user_and_order() {
         let fee = crate::trade::StepFee {
             number: 1,
             work: 1,
+            limit: None,
             rate: FeeRate::default(),
         };
         let shown = steps::render(&MAIN, &draft, fee).unwrap();

@@ -370,6 +370,7 @@ fn what_is_not_of_this_family_is_neither_named_nor_shown() {
     let shown = StepFee {
         number: 1,
         work: 21_000,
+        limit: Some(26_250),
         rate: FeeRate {
             base: 10,
             priority: 3,
@@ -383,12 +384,18 @@ fn what_is_not_of_this_family_is_neither_named_nor_shown() {
         vec![9],
         U256::from(7),
     ));
+    let unknown = StepFee {
+        limit: None,
+        ..shown
+    };
+    let rendered = Steps.render(&payment, unknown).unwrap();
+    assert_eq!(rendered.get("gas"), None);
     let rendered = Steps.render(&payment, shown).unwrap();
     assert_eq!(
         rendered,
         json!({
             "from": address(USER).text(), "to": address(TOKEN).text(), "data": "0x09", "value": "7",
-            "chainId": 1, "gas": "21000", "maxFeePerGas": "23", "maxPriorityFeePerGas": "3",
+            "chainId": 1, "gas": "26250", "maxFeePerGas": "23", "maxPriorityFeePerGas": "3",
         })
     );
 }

@@ -56,10 +56,11 @@ fn plain(currency: &Pubkey, amount: u64) -> Result<Draft, CodecError> {
     deposit(currency, amount, (&[], &Choices::default()))
 }
 
-fn shown(draft: &Draft, work: u64) -> Value {
+fn shown(draft: &Draft, limit: Option<u64>) -> Value {
     let shown = StepFee {
         number: 792_703_809,
-        work,
+        work: 1,
+        limit,
         rate: FeeRate::default(),
     };
     Steps.render(draft, shown).unwrap()
@@ -87,7 +88,7 @@ fn lamports_are_deposited_through_the_depositorys_program() {
     ];
     let one = json!({"programId": PROGRAM, "data": data, "keys": keys});
     let wanted = json!({"instructions": [one], "addressLookupTableAddresses": []});
-    assert_eq!(shown(&draft, 7), wanted);
+    assert_eq!(shown(&draft, Some(7)), wanted);
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn tokens_of_both_programs_are_deposited() {
         let amount = hex::encode(sent.to_le_bytes());
         let data = format!("0b9c60da27a3b413{amount}{}", "b6".repeat(32));
         let one = json!({"programId": PROGRAM, "data": data, "keys": keys});
-        assert_eq!(shown(&draft, 7)["instructions"], json!([one]));
+        assert_eq!(shown(&draft, Some(7))["instructions"], json!([one]));
     }
 }
 
@@ -185,19 +186,21 @@ fn callers_choose_who_pays_and_whether_work_is_limited() {
         panic!("{draft:?}");
     };
     assert_eq!(own.fee_payer, Some([0x44; 32]));
-    let list = shown(&draft, 90)["instructions"].clone();
+    let list = shown(&draft, Some(90))["instructions"].clone();
     // `SetComputeUnitLimit` of 90,000.
     assert_eq!(list[0]["programId"], COMPUTE_BUDGET.to_string());
     assert_eq!(list[0]["data"], "02905f0100");
     assert_eq!(list[0]["keys"], json!([]));
     assert_eq!(list[1]["programId"], PROGRAM);
     assert_eq!(list[2], Value::Null);
-    // No transaction takes more than the chain lets it.
-    let most = shown(&draft, u64::MAX)["instructions"][0]["data"].clone();
-    assert_eq!(
-        most,
-        format!("02{}", hex::encode(1_400_000_u32.to_le_bytes()))
-    );
+    // No transaction takes more than the chain lets it, and one that nobody could estimate may take all of that.
+    for limit in [Some(u64::MAX), None] {
+        let most = shown(&draft, limit)["instructions"][0]["data"].clone();
+        assert_eq!(
+            most,
+            format!("02{}", hex::encode(1_400_000_u32.to_le_bytes()))
+        );
+    }
 }
 
 /// An exchange into `to`, with a lookup table.
@@ -227,7 +230,7 @@ fn exchange_and_deposit_are_one_transaction() {
         let draft = deposit(&currency, 5, (&before, &Choices::default())).unwrap();
         // Lamports that were bought are not the user's own.
         assert_eq!(draft.value, U256::from(value));
-        let shown = shown(&draft, 1);
+        let shown = shown(&draft, Some(1));
         let programs = [0, 1].map(|at| shown["instructions"][at]["programId"].clone());
         assert_eq!(programs, [swap::PROGRAM.to_string(), PROGRAM.to_owned()]);
         let tables = json!([place(0x55).to_string()]);
@@ -252,7 +255,7 @@ fn exchange_and_deposit_are_one_transaction() {
 fn exchange_is_named_by_a_memo() {
     let named = Steps.name(exchange(3).draft, ORDER).unwrap();
     assert_eq!(named.value, U256::from(3));
-    let list = shown(&named, 1)["instructions"].clone();
+    let list = shown(&named, Some(1))["instructions"].clone();
     assert_eq!(list[1]["programId"], MEMO.to_string());
     let text = format!("0x{}", "b6".repeat(32));
     assert_eq!(list[1]["data"], hex::encode(text));
