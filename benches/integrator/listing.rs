@@ -214,6 +214,7 @@ fn filled(facts: &mut Facts, request: &request::Request, number: u64) {
     };
     facts.attempts.push(Attempt {
         purpose,
+        deposit: None,
         network: request.destination.network.clone(),
         transaction: word(6, number).to_string(),
         currency: request.destination.currency.clone(),

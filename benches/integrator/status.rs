@@ -131,6 +131,7 @@ fn seen(facts: &mut Facts, id: B256) {
     facts.deposits.push(deposit);
     facts.attempts.push(Attempt {
         purpose: Purpose::Fill,
+        deposit: None,
         network: "destination".into(),
         transaction: id.to_string(),
         currency: stub::NATIVE.into(),

@@ -142,6 +142,9 @@ pub enum Purpose {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub purpose: Purpose,
+    /// The onchain id of the deposit that it uses up or gives back; rows of before do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deposit: Option<B256>,
     pub network: String,
     pub transaction: String,
     /// What reaches the recipient.

@@ -176,6 +176,7 @@ pub fn attempt(purpose: fact::Purpose, state: fact::State) -> fact::Attempt {
     };
     fact::Attempt {
         purpose,
+        deposit: None,
         network: network.into(),
         transaction: transaction.into(),
         currency: USDC.into(),

@@ -8,7 +8,7 @@ use crate::format;
 
 use super::{
     Execution, Request,
-    fact::{Deposit, Ending, Facts, Purpose, Standing, State},
+    fact::{Attempt, Deposit, Ending, Facts, Purpose, Standing, State},
     reason::{FailReason, RefundFailReason},
     status::{self, Status, Verdict},
     tx_details::SHOWN,
@@ -220,16 +220,27 @@ pub(super) fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
     }
 }
 
-/// The transactions that pay the recipient, or pay back; the user's own where nobody else acts.
+/// The transactions that pay the recipient, or, where none does, pay back what was not a stranger's; the user's own where
+/// nobody else acts.
 pub(super) fn outgoing(request: &Request, facts: &Facts) -> Vec<String> {
-    let solver = [Purpose::Fill, Purpose::Refund, Purpose::Excess]
-        .into_iter()
-        .flat_map(|purpose| facts.alive(purpose))
-        .map(|attempt| &attempt.transaction);
-    match request.execution {
-        Execution::Solver => each_once(solver),
-        Execution::User => each_once(own(facts)),
+    if request.execution == Execution::User {
+        return each_once(own(facts));
     }
+    let mut fills = facts.alive(Purpose::Fill).peekable();
+    if fills.peek().is_some() {
+        return each_once(fills.map(|attempt| &attempt.transaction));
+    }
+    let back = [Purpose::Refund, Purpose::Excess].into_iter();
+    let back = back.flat_map(|purpose| facts.alive(purpose));
+    let back = back.filter(|attempt| !is_strangers(request, facts, attempt));
+    each_once(back.map(|attempt| &attempt.transaction))
+}
+
+/// Whether it gives back what somebody deposited beside the user.
+fn is_strangers(request: &Request, facts: &Facts, attempt: &Attempt) -> bool {
+    let mut deposits = facts.deposits.iter();
+    let deposit = deposits.find(|deposit| Some(deposit.onchain_id) == attempt.deposit);
+    deposit.is_some_and(|deposit| !status::speaks(request, facts, deposit))
 }
 
 /// The user's transactions that wait for a block.
@@ -259,6 +270,7 @@ fn each_once<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use alloy::primitives::U256;
     use serde_json::{Value, json};
 
     use super::*;
@@ -370,6 +382,38 @@ mod tests {
         let transaction = deposit(1, Standing::Final).transaction;
         assert_eq!(shown["inTxHashes"], json!([transaction]));
         assert_eq!(shown["txHashes"], json!(["0xf111"]));
+    }
+
+    #[test]
+    fn clients_are_told_fills_or_what_went_back_to_the_user() {
+        let request = fixtures::request(1);
+        let mut strangers = deposit(2, Standing::Final);
+        (strangers.own, strangers.amount) = (false, U256::from(1));
+        let of = |deposit: Option<&Deposit>, transaction: &str| Attempt {
+            deposit: deposit.map(|one| one.onchain_id),
+            transaction: transaction.into(),
+            ..attempt(Purpose::Refund, State::Broadcast)
+        };
+        let users = deposit(1, Standing::Final);
+        let back = vec![of(Some(&strangers), "0x2"), of(Some(&users), "0x1")];
+        // Rows of before do not say whose it was.
+        let old = vec![of(None, "0x2")];
+        let filled = |state| [back.clone(), vec![attempt(Purpose::Fill, state)]].concat();
+        for (attempts, told) in [
+            (back.clone(), json!(["0x1"])),
+            (back[..1].to_vec(), json!([])),
+            (old, json!(["0x2"])),
+            (filled(State::Broadcast), json!(["0xf111"])),
+            (filled(State::Replaced), json!(["0x1"])),
+        ] {
+            let facts = Facts {
+                deposits: vec![users.clone(), strangers.clone()],
+                attempts,
+                ..Facts::default()
+            };
+            let shown = serde_json::to_value(v3(&request, &facts)).unwrap();
+            assert_eq!(shown["txHashes"], told, "{:?}", facts.attempts);
+        }
     }
 
     #[test]

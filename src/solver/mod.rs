@@ -392,6 +392,7 @@ fn attempts<'a>(
     let paying = kept.signed.iter().filter(|signed| !signed.cancels);
     paying.map(|signed| fact::Attempt {
         purpose: leg.purpose,
+        deposit: Some(leg.deposit),
         network: leg.network.clone(),
         transaction: signed.id.clone(),
         currency: leg.currency.clone(),

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     request::{
         Request,
-        fact::{Deposit, Purpose, Standing, State},
+        fact::{Deposit, Facts, Purpose, Standing, State},
         fixtures,
         reason::{FailReason, RefundFailReason},
         status::{self, Status},
@@ -468,10 +468,46 @@ async fn what_was_deposited_too_much_goes_back_when_the_fill_is_final() {
     assert_eq!(paid, [(recipient(1), U256::from(PAID))]);
     assert_eq!(rig.refunded(request.order_id, 1), U256::from(49_999_999));
     assert_eq!(rig.status(&request).await, Status::Success);
+    // What went back beside it is on the origin.
     let facts = rig.facts(&request).await;
-    let rendered = serde_json::to_value(crate::request::render::v3(&request, &facts)).unwrap();
-    assert_eq!(rendered["txHashes"].as_array().unwrap().len(), 2);
+    let fill = &facts.alive(Purpose::Fill).next().unwrap().transaction;
+    assert!(facts.alive(Purpose::Excess).next().is_some());
+    assert_eq!(told(&request, &facts), [fill.clone()]);
     rig.is_clean().await;
+}
+
+/// `txHashes` of a status.
+fn told(request: &Request, facts: &Facts) -> Vec<String> {
+    let shown = serde_json::to_value(crate::request::render::v3(request, facts)).unwrap();
+    serde_json::from_value(shown["txHashes"].clone()).unwrap()
+}
+
+#[tokio::test]
+async fn what_strangers_get_back_is_no_transaction_of_the_request() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    let small = async |rig: &Rig, number: u8, depositor: &str| {
+        let change = |deposit: &mut Deposit| {
+            deposit.onchain_id = B256::repeat_byte(number);
+            deposit.transaction = B256::repeat_byte(10 + number).to_string();
+            deposit.amount = U256::from(1_000_000);
+            deposit.depositor = depositor.into();
+        };
+        rig.deposit(&request, change).await;
+    };
+    small(&rig, 1, &recipient(4)).await;
+    rig.settle(&request).await;
+    let facts = rig.facts(&request).await;
+    assert!(facts.alive(Purpose::Refund).next().is_some());
+    assert_eq!(rig.status(&request).await, Status::Waiting);
+    assert_eq!(told(&request, &facts), Vec::<String>::new());
+    // The user's own refund is told.
+    small(&rig, 2, fixtures::USER).await;
+    rig.settle(&request).await;
+    let facts = rig.facts(&request).await;
+    assert_eq!(rig.status(&request).await, Status::Refund);
+    let own = facts.alive(Purpose::Refund).nth(1).unwrap();
+    assert_eq!(told(&request, &facts), [own.transaction.clone()]);
 }
 
 #[tokio::test]
