@@ -3,7 +3,7 @@
 
 mod read;
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, num::NonZeroU64};
 
 use serde::{
     Deserialize, Deserializer,
@@ -101,7 +101,8 @@ pub struct Network {
     #[serde(default)]
     pub caps: Caps,
     /// Seconds between blocks: time estimates count in them, and so does the time that payments have before deadlines.
-    #[serde(default = "two")]
+    /// Those of its family where the file is silent ([`Market::parse`]).
+    #[serde(default, deserialize_with = "positive")]
     pub block_seconds: u64,
     /// Seconds without a block after which nothing is quoted; 0: never, where blocks are made on demand
     /// only. Unset: ten blocks, a minute at least, in production, else never.
@@ -389,6 +390,6 @@ const fn one() -> u64 {
     1
 }
 
-const fn two() -> u64 {
-    2
+fn positive<'de, D: Deserializer<'de>>(number: D) -> Result<u64, D::Error> {
+    NonZeroU64::deserialize(number).map(NonZeroU64::get)
 }

@@ -23,13 +23,16 @@ impl Market {
         families: impl Fn(&str) -> Option<&'static vm::Family>,
     ) -> Result<Self, MarketError> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let networks: Vec<Network> = serde_path_to_error::deserialize(&mut json)
+        let mut networks: Vec<Network> = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| MarketError(error.to_string()))?;
         let (mut by_number, mut by_name) = (HashMap::new(), HashMap::new());
-        for (at, network) in networks.iter().enumerate() {
+        for (at, network) in networks.iter_mut().enumerate() {
             let wrong = |what: String| MarketError(format!("{}: {what}", network.name));
             let family = families(&network.name)
                 .ok_or_else(|| wrong("not a chain of the chains file".to_owned()))?;
+            if network.block_seconds == 0 {
+                network.block_seconds = family.finality.block_seconds;
+            }
             check(network, family).map_err(wrong)?;
             let twice = by_number.insert(network.chain_id, at).is_some()
                 || by_name.insert(network.name.clone(), at).is_some();

@@ -44,6 +44,8 @@ pub struct FinalityDefaults {
     pub watch_blocks: u64,
     /// Whether the family's chains say themselves which block is final.
     pub has_tags: bool,
+    /// Seconds between blocks, rounded up, where the market file is silent.
+    pub block_seconds: u64,
     /// Seconds until a block is shown, on chains of which nothing is read but finalized blocks. Nothing waits for
     /// it: estimates of time add it.
     pub lag_seconds: u64,

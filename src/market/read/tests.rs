@@ -41,6 +41,7 @@ fn mistakes_are_named() {
         ("/chainId", json!("x"), "[0].chainId"),
         ("/chainId", json!(1_u64 << 53), "2^53"),
         ("/blockSeconds", json!(3_601), "blockSeconds: expected"),
+        ("/blockSeconds", json!(0), "[0].blockSeconds"),
         ("/currencies", json!([]), "must not be empty"),
         ("/currencies/0/address", json!("ether"), "ETH"),
         ("/currencies/0/decimals", json!(6), "ETH has 18 decimals"),
@@ -92,6 +93,34 @@ fn mistakes_are_named() {
         })
         .unwrap_err();
         assert!(error.contains(wanted), "{pointer}: {error}");
+    }
+}
+
+/// Payments have time to land before deadlines by it: with a wrong one they are begun too late.
+#[test]
+fn blocks_come_as_in_their_family_where_the_file_is_silent() {
+    for (family, said, pace) in [
+        ("ethereum-vm", None, 2),
+        ("solana-vm", None, 1),
+        ("bitcoin-vm", None, 600),
+        ("bitcoin-vm", Some(5), 5),
+    ] {
+        let family = vm::family(family).unwrap();
+        let native = family.native().unwrap();
+        let mut network = json!({
+            "name": "net", "chainId": 1, "displayName": "Net",
+            "currencies": [{
+                "address": native.text(), "symbol": "N", "name": "N", "group": "n",
+                "decimals": family.native_decimals.unwrap_or(18),
+            }],
+        });
+        if let Some(said) = said {
+            network["blockSeconds"] = json!(said);
+        }
+        let file = json!([network]).to_string();
+        let market = Market::parse(&file, |_| Some(family)).unwrap();
+        let found = market.by_name("net").unwrap().block_seconds;
+        assert_eq!(found, pace, "{} {said:?}", family.name);
     }
 }
 

@@ -60,6 +60,7 @@ const fn on(network: &'static Network) -> Family {
             counts_own_block: true,
             watch_blocks: 12,
             has_tags: false,
+            block_seconds: 600,
             lag_seconds: 0,
         },
         entry: Some(EntryRules {

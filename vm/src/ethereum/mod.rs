@@ -49,6 +49,7 @@ pub static FAMILY: Family = Family {
         counts_own_block: false,
         watch_blocks: 128,
         has_tags: true,
+        block_seconds: 2,
         lag_seconds: 0,
     },
     entry: None,

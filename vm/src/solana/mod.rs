@@ -51,6 +51,7 @@ pub static FAMILY: Family = Family {
         counts_own_block: false,
         watch_blocks: 128,
         has_tags: false,
+        block_seconds: 1,
         // A finalized slot has 32 on top, of 0.4 s each.
         lag_seconds: 13,
     },

@@ -30,6 +30,7 @@ pub static FAMILY: Family = Family {
         counts_own_block: false,
         watch_blocks: 128,
         has_tags: false,
+        block_seconds: 4,
         lag_seconds: 0,
     },
     entry: None,

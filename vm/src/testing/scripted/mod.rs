@@ -67,6 +67,7 @@ pub static FAMILY: Family = Family {
         counts_own_block: false,
         watch_blocks: 32,
         has_tags: false,
+        block_seconds: 2,
         lag_seconds: 0,
     },
     entry: None,
