@@ -78,30 +78,42 @@ impl Failover {
     /// What a unit of work costs now. Base rates that a quorum does not roughly agree on are none. Bids may be far apart,
     /// since nodes know different memory pools.
     pub async fn rate(&self) -> Result<FeeRate, ReadError> {
-        let (base, near) = self.agreed_rate(|rate| rate.base).await?;
-        let bids: Vec<_> = near.iter().map(|rate| rate.priority).collect();
-        let most = self.required.max(bids.len().div_ceil(2));
-        let priority = greatest(bids, most);
-        let priority = priority.ok_or_else(|| self.short("fees", "too few answers"))?;
-        let rate = FeeRate { base, priority };
+        let rate = self.quorums(self.said_rates().await?)?;
         *self.known() = Some((Instant::now(), rate));
         Ok(rate)
     }
 
-    /// What a unit of work costs now, its bid included. Where a quorum does not roughly agree on both together there is
-    /// none: for what is charged now and paid later, by other bids.
+    /// What a unit of work costs now, its bid included: for what is charged now and paid later, by other bids. Where a
+    /// quorum does not roughly agree on both together, its rate.
     pub async fn unit_price(&self) -> Result<u128, ReadError> {
-        let (price, _) = self.agreed_rate(FeeRate::expected).await?;
-        Ok(price)
+        let said = self.said_rates().await?;
+        match self.agreed(said.clone(), FeeRate::expected) {
+            Ok((price, _)) => Ok(price),
+            Err(_) => self.quorums(said).map(|rate| rate.expected()),
+        }
+    }
+
+    async fn said_rates(&self) -> Result<Vec<FeeRate>, ReadError> {
+        let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
+        self.gather("fees", ask).await
+    }
+
+    /// The base rate that a quorum roughly agrees on, and the bid that a quorum of those who do claims at least.
+    fn quorums(&self, said: Vec<FeeRate>) -> Result<FeeRate, ReadError> {
+        let (base, near) = self.agreed(said, |rate| rate.base)?;
+        let bids: Vec<_> = near.iter().map(|rate| rate.priority).collect();
+        let most = self.required.max(bids.len().div_ceil(2));
+        let priority = greatest(bids, most);
+        let priority = priority.ok_or_else(|| self.short("fees", "too few answers"))?;
+        Ok(FeeRate { base, priority })
     }
 
     /// What a quorum roughly agrees on in `part`, with the rates of those who do.
-    async fn agreed_rate(
+    fn agreed(
         &self,
+        said: Vec<FeeRate>,
         part: fn(&FeeRate) -> u128,
     ) -> Result<(u128, Vec<FeeRate>), ReadError> {
-        let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
-        let said = self.gather("fees", ask).await?;
         let agreed = near_the_middle(said, part).filter(|(_, near)| near.len() >= self.required);
         agreed.ok_or_else(|| self.short("fees", "too far apart"))
     }

@@ -129,17 +129,28 @@ async fn where_one_is_enough_the_middle_one_of_three_counts() {
 }
 
 #[tokio::test]
-async fn a_price_has_its_bid_agreed_on_as_well() {
+async fn bids_that_are_far_apart_count_as_a_quorum_claims_them() {
     let two = |one: FeeRate, other: FeeRate| {
         let said = [one, other].map(|rate| Says { rate, ..honest() });
         among(said.into(), 2)
     };
-    // Where the bid is most of the price, one that leaves it out has no other price agreed.
+    // Nodes know different memory pools.
     for (one, other) in [(100, 0), (100, 1), (10_000, 100)] {
         let apart = two(rate(0, one), rate(0, other));
-        let said = apart.unit_price().await;
-        assert!(matches!(said, Err(ReadError::Quorum(_))), "{said:?}");
+        assert_eq!(apart.unit_price().await, Ok(other), "{one} {other}");
         assert_eq!(apart.rate().await, Ok(rate(0, other)), "{one} {other}");
+    }
+    let apart = two(rate(30, 2), rate(10_000, 2)).unit_price().await;
+    assert!(matches!(apart, Err(ReadError::Quorum(_))), "{apart:?}");
+    // One liar of three does not leave what the honest ones say.
+    for (odd, price) in [
+        (rate(0, 0), 10),
+        (rate(0, 10_000), 100),
+        (rate(10_000, 0), 10),
+    ] {
+        let said = [odd, rate(0, 100), rate(0, 10)].map(|rate| Says { rate, ..honest() });
+        let said = among(said.into(), 2).unit_price().await;
+        assert_eq!(said, Ok(price), "{odd:?}");
     }
     let near = two(rate(30, 2), rate(30, 0)).unit_price().await;
     assert_eq!(near, Ok(31));
