@@ -1,6 +1,6 @@
 //! Allocators: what they recorded, and its signatures.
 
-use alloy::{primitives::Bytes, sol};
+use alloy::{primitives::Bytes, sol, sol_types::SolCall};
 use vm::{B256, Block, Chain, ChainId, EvmAddress, Head, ReadError, U256};
 
 use super::{at_head, state, view};
@@ -8,6 +8,7 @@ use super::{at_head, state, view};
 sol! {
     function payloads(bytes32 id) returns (bytes);
     function payloadBuilders(string chainId, bytes depository) returns (address);
+    function payloadBuilders(uint256 chainId, string depository) returns (address);
     function hashToSign(uint256 chainId, string depository, bytes payload, uint32 index) returns (bytes32);
     function signedPayloads(bytes32 id, bytes32 hash) returns (bytes);
 }
@@ -67,19 +68,35 @@ impl Allocator {
 
     /// Whether the hub's own allocator makes withdrawals from `depository` of `chain`, as of a final block.
     pub async fn serves(&self, chain: &str, depository: &Bytes) -> Result<bool, ReadError> {
-        let call = &payloadBuildersCall {
+        let call = payloadBuilders_0Call {
             chainId: chain.to_owned(),
             depository: depository.clone(),
         };
+        self.is_built(&call).await
+    }
+
+    /// The same of the allocator that takes payload params; `chain` is the chain's number at the hub.
+    pub async fn serves_payload(&self, chain: U256, depository: &str) -> Result<bool, ReadError> {
+        let call = payloadBuilders_1Call {
+            chainId: chain,
+            depository: depository.to_owned(),
+        };
+        self.is_built(&call).await
+    }
+
+    /// Whether `call` names a builder, as of a final block.
+    async fn is_built<C>(&self, call: &C) -> Result<bool, ReadError>
+    where
+        C: SolCall<Return = EvmAddress>,
+    {
         let read = |head: Head| async move { self.has_builder(call, &head).await };
         at_head(&self.chain, read, |serves: &bool| *serves).await
     }
 
-    async fn has_builder(
-        &self,
-        call: &payloadBuildersCall,
-        head: &Head,
-    ) -> Result<bool, ReadError> {
+    async fn has_builder<C>(&self, call: &C, head: &Head) -> Result<bool, ReadError>
+    where
+        C: SolCall<Return = EvmAddress>,
+    {
         let state = state(&self.chain)?;
         let Some(block) = state.settled(head).await? else {
             return Ok(false);

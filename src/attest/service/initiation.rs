@@ -94,14 +94,18 @@ impl Attestor {
             owned.check_bound()?;
         }
         // Whoever asks uses up the deposit, and says nothing of what else the allocator is told.
-        if matches!(claim.proof, Proof::Return(_)) {
-            self.payload_message(&chain.spec, &owned, amount, None)?;
-        }
+        let told = match claim.proof {
+            Proof::Return(_) => Some(self.payload_message(&chain.spec, &owned, amount, None)?),
+            Proof::Signature(_) => None,
+        };
         let permit = self.permit(requested, &owner, &claim.proof).await?;
         let asked = self.ask(question);
         let returned = self.returned(permit, (requested, &owner)).await?;
         if let Some(returned) = &returned {
             self.check_nonce(returned, owned.nonce)?;
+        }
+        if let Some(told) = &told {
+            self.check_recordable(&chain.spec.id, told).await?;
         }
         let held = self.hub.holds(owned.owner, owned.token, amount).await?;
         let block = held.ok_or_else(|| requested.insufficient())?;

@@ -60,6 +60,20 @@ impl Attestor {
         })
     }
 
+    /// Refuses to tell the allocator of a depository of `chain` from which it makes no withdrawals.
+    pub(super) async fn check_recordable(
+        &self,
+        chain: &ChainId,
+        told: &PayloadMessage<'_>,
+    ) -> Result<(), Error> {
+        let (number, depository) = (told.message.chain_id, &told.message.depository);
+        let allocator = self.allocator()?;
+        match allocator.serves_payload(number, depository).await? {
+            true => Ok(()),
+            false => Err(Refusal::WithdrawalsUnsupported(chain.as_str().into()).into()),
+        }
+    }
+
     /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount. The amount of a
     /// deposit that goes back is the deposit's, whatever somebody sends to its address besides: that may hold more.
     pub async fn owned_initiated(

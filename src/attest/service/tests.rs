@@ -70,7 +70,7 @@ struct State {
     order_account: Mutex<EvmAddress>,
     /// Whether the generic mapping has an entry.
     mapped: Mutex<bool>,
-    /// Whether the hub's own allocator makes withdrawals.
+    /// Whether the allocator of this chain makes withdrawals.
     serves: Mutex<bool>,
     /// The keys that the oracle contract has executed; `None` makes it fail.
     executed: Mutex<Option<HashSet<B256>>>,
@@ -153,8 +153,8 @@ impl State {
                 let created = U256::from(u8::from(*self.mapped.lock().unwrap()));
                 return Ok((Bytes::new(), created).abi_encode_params().into());
             }
-            // payloadBuilders(string,bytes)
-            (_, [0x24, 0xd3, 0x8b, 0x9f]) if settled => {
+            // payloadBuilders(string,bytes), payloadBuilders(uint256,string)
+            (_, [0x24, 0xd3, 0x8b, 0x9f] | [0xef, 0x8c, 0x12, 0x1e]) if settled => {
                 U256::from(u8::from(*self.serves.lock().unwrap()))
             }
             // isExecuted(bytes32)

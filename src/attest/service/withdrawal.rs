@@ -198,7 +198,7 @@ impl Attestor {
         Ok((chain, chain.state.as_deref().ok_or_else(unsupported)?))
     }
 
-    fn allocator(&self) -> Result<&Allocator, Error> {
+    pub(super) fn allocator(&self) -> Result<&Allocator, Error> {
         let allocator = self.hub.allocator();
         allocator.map_err(|why| Error::NoAllocator(why.to_owned()))
     }

@@ -171,6 +171,17 @@ async fn a_deposit_that_returned_is_set_apart_only_where_the_allocator_can_be_to
     without.oracle.hub.settings.allocator_spender = None;
     assert_eq!(without.initiated(&claim).await, "CONTRACT_NOT_CONFIGURED");
     assert_eq!(without.initiated(&signed).await, "OK");
+    let unserved = given_back(&fixture);
+    *unserved.aurora.serves.lock().unwrap() = false;
+    let found = unserved.initiated(&claim).await;
+    assert_eq!(found, "WITHDRAWALS_UNSUPPORTED");
+    assert_eq!(unserved.initiated(&signed).await, "OK");
+    *unserved.aurora.broken.lock().unwrap() = Some(ReadError::Quorum("1 of 2".into()));
+    assert_eq!(unserved.initiated(&claim).await, "read");
+    *unserved.aurora.broken.lock().unwrap() = None;
+    // Nothing of that used the deposit up.
+    *unserved.aurora.serves.lock().unwrap() = true;
+    assert_eq!(unserved.initiated(&claim).await, "OK");
     // The owner says what the allocator is told besides.
     let mut more = given_back(&fixture);
     let mut spec = fixtures::spec("ethereum");
