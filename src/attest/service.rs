@@ -142,7 +142,7 @@ pub struct Attested {
 }
 
 impl Attestor {
-    /// Signs nothing new that costs a caller without a key nothing, while `reserve` is low.
+    /// Signs nothing new that costs a caller without a key next to nothing, while `reserve` is low.
     #[must_use]
     pub fn with_reserve(self, reserve: Arc<Reserve>) -> Self {
         Self {
@@ -178,8 +178,8 @@ impl Attestor {
         Ok(Wanted { chain, transaction })
     }
 
-    /// For a statement that costs its caller nothing, and whose rows live for ever: refuses it to a caller without a key
-    /// while the disk is low, unless it stands already.
+    /// For a statement that costs its caller next to nothing, and whose rows live for ever: refuses it to a caller
+    /// without a key while the disk is low, unless it stands already.
     async fn check_room(&self, statement: &Statement) -> Result<(), Error> {
         if asking::is_stranger() && self.requests.room().is_err() {
             let known = self.journal.entry(&statement.key).await?;

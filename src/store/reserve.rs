@@ -1,5 +1,6 @@
 //! The disk space that stays free for signing, filling and refunding. When less is free, the daemon accepts no
-//! quotes, and signs nothing new that costs a caller without a key nothing.
+//! quotes, and of what costs a caller next to nothing it signs nothing new without a key: mappings, authorizations and
+//! initiations that an owner signs, inclusions, transfers, and orders that end at the hub.
 
 use std::{
     io,

@@ -283,7 +283,7 @@ pub const SERVICE: &[Code] = &[
     ),
     later(
         "DISK_RESERVE",
-        "The oracle's disk is nearly full: of what costs a caller nothing it signs nothing new without a key.",
+        "The oracle's disk is nearly full: of what costs a caller next to nothing it signs nothing new without a key.",
         "Ask again later, with a key, or ask another oracle.",
     ),
     later(

@@ -86,6 +86,7 @@ impl Attestor {
         let statement = self.exchanged(outcome, message, (nonce, spelled.digest));
         let block = &seen.receipt().map_err(Refusal::from)?.block;
         let statement = statement.resting_on(&seen.spec.id, seen.transaction, block);
+        self.check_room(&statement).await?;
         let credit = Spelled::execution(&execution, deposit.digest, settings);
         let messages = [(credit, &deposit), (spelled, &statement)];
         let [of_execution, signatures] = self.signed(messages, asked).await?;

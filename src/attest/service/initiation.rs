@@ -69,6 +69,7 @@ impl Attestor {
         let held = self.hub.holds(owned.owner, owned.token, amount).await?;
         let block = held.ok_or(Refusal::InsufficientBalance)?;
         let (execution, statement) = self.apart(&owned, amount, &block);
+        self.check_room(&statement).await?;
         Ok(InitiationAnswer {
             address: owned.address,
             attested: self.seal(execution, &statement, asked).await?,
@@ -110,8 +111,9 @@ impl Attestor {
         let held = self.hub.holds(owned.owner, owned.token, amount).await?;
         let block = held.ok_or_else(|| requested.insufficient())?;
         let (execution, mut statement) = self.apart(&owned, amount, &block);
-        if let Some(returned) = returned {
-            statement = returned.allow(statement);
+        match returned {
+            Some(returned) => statement = returned.allow(statement),
+            None => self.check_room(&statement).await?,
         }
         Ok(InitiationAnswer {
             address: owned.address,

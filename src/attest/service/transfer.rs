@@ -59,7 +59,8 @@ impl Attestor {
         let hub = ChainId::new(hub);
         let once = (owner.account, nonce.as_str());
         let statement = Statement::transfer(&hub, once, execution.idempotency_key, digest);
-        self.seal(execution, &statement.as_of(&hub, &block), asked)
-            .await
+        let statement = statement.as_of(&hub, &block);
+        self.check_room(&statement).await?;
+        self.seal(execution, &statement, asked).await
     }
 }

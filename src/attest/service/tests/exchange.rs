@@ -120,6 +120,18 @@ async fn what_the_solver_of_this_daemon_may_have_paid_is_not_exchanged() {
     assert_eq!(found, "ORDER_OPEN");
 }
 
+/// Each nonce is a row for ever, and one deposit has as many as somebody thinks of.
+#[tokio::test]
+async fn below_the_reserve_a_stranger_has_no_new_request_for_an_order_signed() {
+    let fixture = Fixture::new();
+    let low = full(exchanging(&fixture));
+    let claim = asked(&fixture, Outcome::Refund);
+    for (keyed, expected) in [(false, "room"), (true, "OK"), (false, "OK")] {
+        let found = asking::by(keyed, exchanged(&low, &claim)).await;
+        assert_eq!(found, expected, "{keyed}");
+    }
+}
+
 /// The order and its signature are everybody's who got a quote.
 #[tokio::test]
 async fn an_order_that_asks_for_its_solvers_signature_gets_it_for_this_claim() {

@@ -568,6 +568,26 @@ async fn whoever_returns_a_deposit_first_does_not_choose_its_nonce() {
     assert_eq!(given_back(&fixture).initiated(&claim).await, "OK");
 }
 
+/// Each nonce is a row for ever, whatever becomes of the balance.
+#[tokio::test]
+async fn below_the_reserve_a_stranger_has_no_balance_moved_or_set_apart_but_a_deposits() {
+    let (low, first) = (full(funded()), full(funded()));
+    let (moved, apart) = (transfer(|_| {}), owned(|_| {}));
+    for (keyed, expected) in [(false, "room"), (true, "OK"), (false, "OK")] {
+        let found = asking::by(keyed, low.transferred(&moved)).await;
+        assert_eq!(found, expected, "{keyed}");
+        let found = asking::by(keyed, low.initiated(&apart)).await;
+        assert_eq!(found, expected, "{keyed}");
+        let claim = initiation_claim(500);
+        let found = asking::by(keyed, first.oracle.initiation(&claim, None)).await;
+        assert_eq!(word(found), expected, "{keyed}");
+    }
+    let fixture = Fixture::new();
+    let (back, claim) = (full(given_back(&fixture)), returning(&fixture));
+    let found = asking::by(false, back.initiated(&claim)).await;
+    assert_eq!(found, "OK");
+}
+
 /// Withdrawals as those of `ethereum-vm`, whose allocator records them in another form and signs them twice.
 struct Signed;
 
