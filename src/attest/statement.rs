@@ -16,7 +16,7 @@
 //! | inclusion | `inclusion/<request hash>/<digest>` | | | `inclusion/<request hash>/<index>` each, for its hash |
 //! | exchange of a deposit | `withdraw-and-<fill or refund>/<onchain id>/<nonce>` | | | nothing; `deposit/<id>` and `return/<id>` must be free |
 //! | transfer | `transfer/<idempotency key>` | | | `transfer/<account>/<nonce>` |
-//! | one that a returned deposit allows | | | the outcome of its order | `return/<id>` |
+//! | one that a returned deposit allows | | | | `return/<id>`; `deposit/<id>` must be free or serve its recovery |
 //!
 //! A fill and a refund that move the same are one statement, whichever was claimed first. Where fees make them
 //! differ, the digest under the shared key excludes the second.
@@ -61,6 +61,8 @@ pub struct Statement {
     pub consumes: Vec<Consumption>,
     /// What must serve no statement when this one is signed first, and may serve another one later.
     pub free: Vec<String>,
+    /// What must serve this or no statement when this one is signed first.
+    pub only: Vec<Consumption>,
     /// Whether the consumed payments are the solver's own.
     pub own: bool,
     pub facts: Vec<Fact>,
@@ -181,17 +183,20 @@ impl Statement {
         statement.consuming(format!("transfer/{account:#x}/{nonce}"))
     }
 
-    /// Adds that the only input of `order`, a deposit that returned to its depositor, allows the statement. A deposit
-    /// allows one, and none where the order ended otherwise; the order does not end otherwise afterwards.
+    /// Adds that a deposit which returned to its depositor by the recovery with this idempotency key allows the
+    /// statement. A deposit allows one, and none where it serves an outcome; it serves none afterwards.
     #[must_use]
-    pub fn returning(mut self, order: B256, deposit: B256) -> Self {
-        self.excludes.push(outcome_key(order, &[deposit]));
+    pub fn returning(mut self, deposit: B256, recovery: B256) -> Self {
+        self.only.push(Consumption {
+            what: format!("deposit/{deposit}"),
+            by: recover_key(recovery),
+        });
         self.consuming(return_of(&deposit))
     }
 
     /// The statement that a deposit returns to its depositor, so it serves no outcome of its order.
     pub fn recover(deposit: B256, idempotency: B256, digest: B256) -> Self {
-        let statement = Self::new(format!("recover/{idempotency}"), digest);
+        let statement = Self::new(recover_key(idempotency), digest);
         statement.consuming(format!("deposit/{deposit}"))
     }
 
@@ -285,6 +290,7 @@ impl Statement {
             excludes,
             consumes,
             free: Vec::new(),
+            only: Vec::new(),
             own: false,
             facts: Vec::new(),
             rule: None,
@@ -352,6 +358,10 @@ impl fmt::Display for Verdict {
 fn outcome_key(order: B256, ids: &[B256]) -> String {
     let subject = B256::from_slice(&Sha256::digest(ids.concat()));
     format!("outcome/{order}/{subject}")
+}
+
+fn recover_key(idempotency: B256) -> String {
+    format!("recover/{idempotency}")
 }
 
 /// What a statement consumes that a returned deposit allows.
@@ -441,9 +451,10 @@ mod tests {
         assert_eq!(transfer("aBc"), transfer("AbC"));
         assert_ne!(transfer("abc"), transfer("abd"));
 
-        let returning = initiation.returning(b(9), b(1));
-        let outcome = Statement::outcome(b(9), &[b(1)], b(3));
-        assert_eq!(returning.excludes, [outcome.key]);
+        let returning = initiation.returning(b(1), b(9));
+        let recover = Statement::recover(b(1), b(9), b(3));
+        assert_eq!(returning.only, recover.consumes);
+        assert_eq!(recover.key, format!("recover/{ORDER}"));
         let what = &returning.consumes.last().unwrap().what;
         assert_eq!(*what, format!("return/{ID}"));
     }

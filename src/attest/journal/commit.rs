@@ -45,6 +45,10 @@ pub(super) fn recording(
         for what in &statement.free {
             batch = batch.expect(consumption::key(what), Expect::Absent);
         }
+        for only in &statement.only {
+            let by = consumption::encode(&only.by);
+            batch = batch.expect(consumption::key(&only.what), Expect::AbsentOrEquals(by));
+        }
         return watching(batch, statement, entry);
     };
     let entry = halts::entry_of(statement, before.at);

@@ -261,6 +261,23 @@ fn initiation(nonce: u8, key: u8, digest: u8) -> Statement {
 }
 
 #[tokio::test]
+async fn a_returned_deposit_serves_its_recovery_or_nothing() {
+    let returning = || initiation(1, 1, 1).returning(b(1), b(5));
+    let (recovered, used) = (journal(), journal());
+    let recovery = Statement::recover(b(1), b(5), b(2));
+    recovered.sign(&recovery, 1).await.unwrap();
+    recovered.sign(&returning(), 2).await.unwrap();
+    conflict(&recovered, &fill(1, &[1, 2], 3)).await;
+    let both = fill(1, &[1, 2], 3);
+    used.sign(&both, 1).await.unwrap();
+    let existing = conflict(&used, &returning()).await;
+    assert!(existing.contains(&both.key), "{existing}");
+    let neither = journal();
+    neither.sign(&returning(), 1).await.unwrap();
+    neither.sign(&recovery, 2).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_withdrawers_nonce_initiates_one_withdrawal() {
     let (journal, _) = serviced();
     journal.sign(&initiation(1, 1, 1), 1).await.unwrap();

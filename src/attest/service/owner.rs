@@ -55,7 +55,8 @@ pub struct Way<'a> {
 #[derive(Clone, Debug)]
 pub struct Returned {
     onchain_id: B256,
-    order: B256,
+    /// The idempotency key of its recovery.
+    recovery: B256,
     chain: ChainId,
     transaction: TxRef,
     block: Block,
@@ -71,7 +72,7 @@ impl Returned {
     /// The statement that this deposit allows, and no other one.
     #[must_use]
     pub fn allow(&self, statement: Statement) -> Statement {
-        self.ground(statement.returning(self.order, self.onchain_id))
+        self.ground(statement.returning(self.onchain_id, self.recovery))
     }
 }
 
@@ -168,12 +169,12 @@ impl Attestor {
         }
         destination.check(&terms, message)?;
         self.check_unpaid(message, order).await?;
-        self.check_recovered(execution::recovered(message)?.idempotency_key)
-            .await?;
+        let recovery = execution::recovered(message)?.idempotency_key;
+        self.check_recovered(recovery).await?;
         let receipt = seen.receipt().map_err(Refusal::from)?;
         Ok(Some(Returned {
             onchain_id: message.onchain_id,
-            order,
+            recovery,
             chain: seen.spec.id.clone(),
             transaction: seen.transaction.clone(),
             block: receipt.block.clone(),

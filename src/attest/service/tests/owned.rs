@@ -555,6 +555,26 @@ async fn a_deposit_allows_one_withdrawal_and_none_beside_a_fill() {
     assert_eq!(watched.unwrap()[0].block, block);
 }
 
+/// What is forced for several deposits is one statement, under another key than what one of them serves.
+#[tokio::test]
+async fn a_deposit_that_an_outcome_of_several_used_up_allows_no_withdrawal() {
+    let fixture = Fixture::new().with(|it| {
+        let deposits = it.deposits[0].deposits();
+        let second = vm::Deposit {
+            index: 1,
+            ..deposits[0].clone()
+        };
+        deposits.push(second);
+    });
+    let (world, claim) = (given_back(&fixture), returning(&fixture));
+    let mut forced = refund_claim(&fixture);
+    forced.order.force = true;
+    forced.refunds.clear();
+    assert_eq!(word(world.oracle.refund(&forced, None).await), "OK");
+    assert_eq!(world.initiated(&claim).await, "conflict");
+    assert_eq!(given_back(&fixture).initiated(&claim).await, "OK");
+}
+
 /// A stranger may claim first, with a nonce that he keeps to himself.
 #[tokio::test]
 async fn whoever_returns_a_deposit_first_does_not_choose_its_nonce() {
