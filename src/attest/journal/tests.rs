@@ -393,6 +393,44 @@ fn what_a_client_contradicts_is_counted_apart_and_raises_no_alarm() {
     );
 }
 
+/// A balance of one unit is enough for as many as its owner likes.
+#[test]
+fn what_an_owner_signs_twice_under_one_nonce_raises_no_alarm() {
+    let hub = ChainId::new("relay");
+    let initiated = |key| initiation(1, key, key).as_of(&hub, &block(7, 1));
+    let moved = |key| {
+        let once = (EvmAddress::repeat_byte(7), "a");
+        Statement::transfer(&hub, once, b(key), b(key + 2)).as_of(&hub, &block(7, 1))
+    };
+    let (counters, log) = reported(async {
+        let journal = journal();
+        journal.sign(&initiated(1), 1).await.unwrap();
+        conflict(&journal, &initiated(2)).await;
+        journal.sign(&moved(1), 1).await.unwrap();
+        conflict(&journal, &moved(2)).await;
+    });
+    for kind in ["initiation", "transfer"] {
+        let counted = format!("intentd_contradicting_clients_total{{kind=\"{kind}\"}} 1");
+        assert!(counters.contains(&counted), "{counters}");
+    }
+    assert!(!log.contains("ERROR"), "{log}");
+}
+
+/// A deposit shows that it goes back, not its owner's signature.
+#[test]
+fn a_return_beside_an_outcome_raises_an_alarm() {
+    let returning = initiation(1, 1, 1).returning(b(1), b(5));
+    let returning = returning.resting_on(&base(), &tx(1), &block(7, 1));
+    let (counters, log) = reported(async {
+        let journal = journal();
+        journal.sign(&fill(1, &[1], 2), 1).await.unwrap();
+        conflict(&journal, &returning).await;
+    });
+    let counted = r#"intentd_conflicting_statements_total{kind="initiation"} 1"#;
+    assert!(counters.contains(counted), "{counters}");
+    assert!(log.contains("ERROR"), "{log}");
+}
+
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
