@@ -13,7 +13,7 @@ use crate::{
         rows::{
             RowError,
             claim::{Claim, Leg, Stage},
-            parked::{self, Parked, Reasons},
+            parked::{self, Parked, Reasons, UNPAID},
         },
     },
 };
@@ -101,7 +101,7 @@ pub(super) fn unpaid(view: &View, leg: &Leg) -> Parking {
         reason,
         why: RefundFailReason::ManualRefundRequired,
         note: format!(
-            "unpaid: {transaction} on {} succeeded and paid nobody",
+            "{UNPAID} {transaction} on {} succeeded and paid nobody",
             leg.network
         ),
         minor: false,

@@ -472,7 +472,7 @@ async fn what_was_deposited_too_much_goes_back_when_the_fill_is_final() {
     let facts = rig.facts(&request).await;
     let fill = &facts.alive(Purpose::Fill).next().unwrap().transaction;
     assert!(facts.alive(Purpose::Excess).next().is_some());
-    assert_eq!(told(&request, &facts), [fill.clone()]);
+    assert_eq!(told(&request, &facts), std::slice::from_ref(fill));
     rig.is_clean().await;
 }
 
@@ -507,7 +507,10 @@ async fn what_strangers_get_back_is_no_transaction_of_the_request() {
     let facts = rig.facts(&request).await;
     assert_eq!(rig.status(&request).await, Status::Refund);
     let own = facts.alive(Purpose::Refund).nth(1).unwrap();
-    assert_eq!(told(&request, &facts), [own.transaction.clone()]);
+    assert_eq!(
+        told(&request, &facts),
+        std::slice::from_ref(&own.transaction)
+    );
 }
 
 #[tokio::test]

@@ -19,7 +19,10 @@ use crate::{
         read, recover,
         statement::Statement,
     },
-    store::rows::claim::{self, Claim, Stage},
+    store::rows::{
+        claim::{self, Claim, Stage},
+        parked::{self, Parked, UNPAID},
+    },
 };
 
 /// A request to return a deposit to its depositor.
@@ -148,7 +151,14 @@ impl Attestor {
         let claimed = claimed.unwrap_or_default();
         let (id, mut legs) = (message.onchain_id, claimed.legs.iter());
         let paid = legs.any(|leg| leg.deposit == id && leg.stage != Stage::Failed);
-        if paid || claimed.unpaid.contains(&id) {
+        // Claims of older versions do not say what is unpaid; the operator's list does.
+        let key = parked::key(&request.id, &id);
+        let listed = self.requests.store().read(&key).await;
+        let listed = listed.map_err(|error| unsure(error.to_string()))?;
+        let listed = listed.map(|row| Parked::decode(&row)).transpose();
+        let listed = listed.map_err(|error| unsure(error.to_string()))?;
+        let unpaid = listed.is_some_and(|row| row.note.starts_with(UNPAID));
+        if paid || unpaid || claimed.unpaid.contains(&id) {
             return Err(Refusal::PaymentVisible.into());
         }
         let terms = Terms::new(&request.order, &|chain| self.family(chain))?;

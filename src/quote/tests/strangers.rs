@@ -604,7 +604,7 @@ async fn who_may_own_the_pool_pays_for_the_choice() {
         file
     }
     fn quick() -> Value {
-        paced(0)
+        paced(1)
     }
     fn slow() -> Value {
         paced(900)

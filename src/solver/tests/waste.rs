@@ -728,6 +728,7 @@ async fn what_no_node_took_of_a_refund_is_not_taken_from_it() {
                 transaction: "0x1".into(),
                 currency: fixtures::USDC.into(),
                 amount: U256::ONE,
+                deposit: None,
                 state: State::Reverted {
                     place: fixtures::place(1),
                     reason: None,

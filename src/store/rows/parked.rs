@@ -20,6 +20,9 @@ use crate::{
 
 const FORMAT: u8 = 1;
 
+/// How the note begins of a deposit whose payment succeeded and paid nobody.
+pub const UNPAID: &str = "unpaid:";
+
 /// A deposit that is neither filled nor refunded, with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parked {

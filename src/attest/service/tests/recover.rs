@@ -5,10 +5,14 @@ use vm::protocol::limits;
 use super::*;
 use crate::{
     attest::{deposit, execution},
-    request::fact::Purpose,
+    request::{
+        fact::Purpose,
+        reason::{FailReason, RefundFailReason},
+    },
     store::rows::{
         claim::{self, Claim, Leg, Stage},
         order,
+        parked::{self, Parked},
     },
 };
 
@@ -358,11 +362,57 @@ async fn deposit_whose_payment_paid_nobody_is_handed_out_once_it_is_released() {
     }
 }
 
+/// Claims of older versions do not say it.
+#[tokio::test]
+async fn what_the_operators_list_says_paid_nobody_is_not_handed_out() {
+    let fixture = Fixture::new();
+    let deposit: B256 = fixture.inputs[0].onchain_id.parse().unwrap();
+    let request = crate::request::fixtures::request(1).id;
+    for (note, wanted) in [
+        (
+            "unpaid: 0x12 on base succeeded and paid nobody",
+            "PAYMENT_VISIBLE",
+        ),
+        ("its refund would pay nothing", "OK"),
+    ] {
+        let mut world = funded(&fixture);
+        late(&mut world);
+        *world.hub.mapped.lock().unwrap() = true;
+        let row = Claim {
+            legs: vec![leg(&fixture, Stage::Failed)],
+            parked: vec![deposit],
+            ..Claim::default()
+        };
+        claimed(&world, &fixture, row).await;
+        let listed = Parked {
+            network: "ethereum".into(),
+            transaction: fixture.deposits[0].tx.text.to_string(),
+            depositor: DEPOSITOR.into(),
+            currency: NATIVE.into(),
+            amount: U256::from(1000),
+            reason: FailReason::TooLittleReceived,
+            why: RefundFailReason::ManualRefundRequired,
+            note: note.into(),
+            minor: false,
+            since: 0,
+        };
+        let batch = Batch::new().put(parked::key(&request, &deposit), listed.encode().unwrap());
+        world.oracle.requests.store().commit(batch).await.unwrap();
+        let code = recovered(&world, &claim(&fixture, false)).await;
+        assert_eq!(code, wanted);
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_handed_out_while_the_solvers_rows_cannot_be_read() {
     let fixture = Fixture::new();
     let request = crate::request::fixtures::request(1).id;
-    for row in [order::key(&fixture.id()), claim::key(&request)] {
+    let deposit: B256 = fixture.inputs[0].onchain_id.parse().unwrap();
+    for row in [
+        order::key(&fixture.id()),
+        claim::key(&request),
+        parked::key(&request, &deposit),
+    ] {
         let mut world = funded(&fixture);
         late(&mut world);
         known(&world, &fixture, Vec::new()).await;

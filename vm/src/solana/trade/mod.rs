@@ -40,7 +40,8 @@ use self::node::Node;
 use crate::{ChainSpec, CodecError, Endpoint, SpecError, trade::TradingProvider, types::Address};
 
 pub use self::{
-    attempt::Landing, limits::limits, own::told, steps::Steps, swap::open as open_swaps, wallet::providers,
+    attempt::Landing, limits::limits, own::told, steps::Steps, swap::open as open_swaps,
+    wallet::providers,
 };
 
 /// Compute units of a unit of work: a rate is in whole lamports, and a compute unit costs far less than one.
