@@ -60,9 +60,12 @@ impl Reserve {
             match low {
                 true => tracing::error!(
                     free,
-                    "DISK_RESERVE is reached: the daemon accepts no quotes"
+                    "DISK_RESERVE is reached: no quotes are accepted, and less is signed for callers without a key"
                 ),
-                false => tracing::info!(free, "the disk has room again: the daemon accepts quotes"),
+                false => tracing::info!(
+                    free,
+                    "the disk has room again: quotes are accepted, and all is signed for everybody"
+                ),
             }
         }
         !low

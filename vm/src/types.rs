@@ -170,7 +170,7 @@ pub struct Failure {
     pub block: Block,
     /// The order ids that the transaction names, as in [`Receipt::references`].
     pub references: Vec<Arc<str>>,
-    /// The digest of its sender and its single call, as in [`Receipt::outer_call`].
+    /// As [`Receipt::outer_call`].
     pub outer_call: Option<B256>,
 }
 
@@ -193,8 +193,9 @@ pub struct Receipt {
     /// The order ids that this transaction names (calldata suffix, memo, OP_RETURN), lower case
     /// as they stand there, each once.
     pub references: Vec<Arc<str>>,
-    /// Who sent the transaction and the one call that it makes, as
-    /// [`Call::digest`](crate::trade::Call::digest); `None` where it makes no single call.
+    /// What tells a user's draft by its transaction, as [`Family::own_call`](crate::Family::own_call) has it, else
+    /// [`Draft::digest`](crate::trade::Draft::digest): sender and single call on EVM chains, payments or instructions
+    /// on Solana. `None` of any other transaction.
     pub outer_call: Option<B256>,
 }
 

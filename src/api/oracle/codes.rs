@@ -224,8 +224,8 @@ pub const WITHDRAWALS: &[Code] = &[
     ),
     later(
         "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
-        "The withdrawal address does not hold exactly the amount.",
-        "Ask again when the initiation has been executed, for the amount that it set apart.",
+        "The withdrawal address does not hold exactly the amount, or for a deposit that goes back at least the amount.",
+        "Ask again when the initiation has been executed. Where somebody sent more there, the owner signs for all that it holds.",
     ),
     later(
         "HASH_TO_SIGN_NOT_SET",
@@ -283,7 +283,7 @@ pub const SERVICE: &[Code] = &[
     ),
     later(
         "DISK_RESERVE",
-        "The oracle's disk is nearly full: of what costs a caller next to nothing it signs nothing new without a key.",
+        "The oracle's disk is nearly full: without a key it signs no new mapping, inclusion, transfer, order that ends at the hub, nor an authorization or initiation that an owner signs.",
         "Ask again later, with a key, or ask another oracle.",
     ),
     later(

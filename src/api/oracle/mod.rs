@@ -200,7 +200,7 @@ pub static ROUTES: &[Route<State>] = &[
         (
             "Attest payload params",
             "Signs what the allocator is to record for a withdrawal, where the withdrawal address holds exactly the \
-             amount. A withdrawal address has one payload.",
+             amount, or for a deposit that goes back at least the amount. A withdrawal address has one payload.",
         ),
         |state, request| recorded(state, request, initiated::attest_owned),
     ),

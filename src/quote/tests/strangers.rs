@@ -514,7 +514,7 @@ async fn one_provider_of_three_leaves_no_step_out() {
 
 /// With less than it takes a transaction fails, and its sender pays for it all the same.
 #[tokio::test]
-async fn one_provider_of_three_says_no_gas_to_sign() {
+async fn one_provider_of_three_does_not_decide_the_gas_to_sign() {
     for lies in [false, true] {
         let fixture = Fixture::default();
         fixture.with(|world| (world.others, world.lies) = (Some(world.fee), lies));

@@ -67,7 +67,7 @@ pub static FAMILY: Family = Family {
     landing: Some(&trade::Landing),
     steps: Some(&trade::Steps),
     choices: true,
-    own_call: Some(trade::told),
+    own_call: Some(trade::own_call),
     approvals: None,
     swaps: Some(trade::open_swaps),
 };

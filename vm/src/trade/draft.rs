@@ -68,7 +68,8 @@ impl Draft {
         Some(OrderCall { to, data, value })
     }
 
-    /// What tells it from any other, as [`Receipt::outer_call`](crate::Receipt::outer_call) has it.
+    /// What tells it from any other. [`Receipt::outer_call`](crate::Receipt::outer_call) has it, unless the family has an
+    /// [`own_call`](crate::Family::own_call).
     pub fn digest(&self) -> B256 {
         let value = self.value.to_be_bytes::<32>();
         let from = self.from.bytes();

@@ -97,7 +97,8 @@ impl<'a> Trial<'a> {
 pub trait Fees: Send + Sync {
     /// What the chain charges for a transaction besides its work; nothing on most.
     async fn besides(&self, trial: &Trial<'_>) -> Result<Amount, ReadError>;
-    /// The work of a user's transaction as a quorum estimates it, without room; `None` where none agrees on it.
+    /// The work of a user's transaction, without room: by agreement where nodes estimate it, by the draft itself where
+    /// that shows it; `None` where neither does.
     async fn hint(&self, draft: &Draft) -> Option<u64>;
 }
 

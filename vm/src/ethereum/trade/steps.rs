@@ -20,7 +20,7 @@ use crate::{
     types::{Address, Amount, B256, Bytes, EvmAddress},
 };
 
-/// How much more than usual a step may take that cannot be estimated yet: some chains count more work for it.
+/// How many times the usual work a step may take that cannot be estimated yet: some chains count more work for it.
 const UNKNOWN: u64 = 3;
 
 /// The transactions of this family.

@@ -40,7 +40,7 @@ use self::node::Node;
 use crate::{ChainSpec, CodecError, Endpoint, SpecError, trade::TradingProvider, types::Address};
 
 pub use self::{
-    attempt::Landing, limits::limits, own::told, steps::Steps, swap::open as open_swaps,
+    attempt::Landing, limits::limits, own::own_call, steps::Steps, swap::open as open_swaps,
     wallet::providers,
 };
 

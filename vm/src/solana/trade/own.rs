@@ -24,7 +24,7 @@ use crate::{
 /// A token account and its owner, as the instruction says it that makes the account where there is none.
 type Owned = (Pubkey, Pubkey);
 
-/// The digest of the draft that a transaction was made of, as [`told`] has it; `None` where it names no order behind
+/// The digest of the draft that a transaction was made of, as [`own_call`] has it; `None` where it names no order behind
 /// instructions, and consists of more than payments.
 pub fn digest(executed: &Executed) -> Option<B256> {
     // Whoever pays the fee for the user signs first.
@@ -40,12 +40,12 @@ pub fn digest(executed: &Executed) -> Option<B256> {
 }
 
 /// What tells a draft from others by its transaction: see [`crate::Family::own_call`].
-pub fn told(draft: &Draft) -> B256 {
-    let told = match Content::of(draft) {
+pub fn own_call(draft: &Draft) -> B256 {
+    let listed = match Content::of(draft) {
         Ok(Content::Instructions(own)) => listed(&draft.from, own.list.into_iter()),
         _ => None,
     };
-    told.unwrap_or_else(|| draft.digest())
+    listed.unwrap_or_else(|| draft.digest())
 }
 
 /// The digest of a list of instructions up to the memo that names an order. Which accounts sign, who pays, and the
