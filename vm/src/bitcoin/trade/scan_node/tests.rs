@@ -140,7 +140,7 @@ impl Core {
 }
 
 fn node(host: &str, core: &Shared) -> Node {
-    node_within(host, core, Duration::from_secs(5))
+    node_within(host, core, Duration::from_secs(60))
 }
 
 fn node_within(host: &str, core: &Shared, timeout: Duration) -> Node {
