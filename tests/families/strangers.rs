@@ -458,6 +458,9 @@ impl History {
             side.blocks().act(Act::Resend);
         }
         m.pass(AGAIN).await;
+        // A stranger's deposit may have come into a block only now.
+        let ended = m.until(PATIENCE, async |m: &Machine| self.rest(m).await.is_none());
+        ended.await;
         let mut wrong = std::mem::take(&mut self.wrong);
         wrong.extend(self.rest(m).await);
         let payments = Payments::of(m);

@@ -251,8 +251,8 @@ fn greatest<T: Ord>(mut said: Vec<T>, required: usize) -> Option<T> {
     said.into_iter().nth(required.checked_sub(1)?)
 }
 
-/// The middle of what is said in `part`, and all that is near it. Of two in the middle their mean, so that one liar of
-/// two halves no honest answer; the greater one where they are far apart.
+/// The middle of what is said in `part`, and all that is near it. Of two in the middle the lower one, so that one liar of
+/// two has nobody charged more; the greater one where they are far apart.
 fn near_the_middle(
     mut said: Vec<FeeRate>,
     part: fn(&FeeRate) -> u128,
@@ -264,7 +264,7 @@ fn near_the_middle(
         upper <= other.saturating_mul(SPREAD) && other <= upper.saturating_mul(SPREAD)
     };
     let middle = match is_near(lower) {
-        true => upper.midpoint(lower),
+        true => lower,
         false => upper,
     };
     said.retain(|rate| is_near(part(rate)));
