@@ -41,12 +41,10 @@ pub fn kept(history: &History, deal: &Deal, account: &Account, ending: &str) -> 
         _ => return Err("neither filled nor given back".into()),
     };
     let missing = due.saturating_sub(back);
-    let (lost, may) = (
-        worth(history, (chain, currency), missing),
-        FIXED + gas(history, account),
-    );
-    // A refund leaves no more than it costs.
-    let bound = may + worth(history, (chain, currency), due) / 100;
+    // A refund leaves no more than it costs, in a currency that may have become cheaper.
+    let (lost, _) = worth(history, (chain, currency), missing);
+    let (_, due_worth) = worth(history, (chain, currency), due);
+    let bound = FIXED + gas(history, account) + due_worth / 100;
     match lost > bound {
         true => Err(format!(
             "{missing} of {due} do not come back ({lost} > {bound})"
@@ -55,18 +53,19 @@ pub fn kept(history: &History, deal: &Deal, account: &Account, ending: &str) -> 
     }
 }
 
-/// At the greatest price there was, in 10^-8 dollars.
-fn worth(history: &History, (chain, currency): (&str, Address), amount: U256) -> u128 {
+/// At the least and at the greatest price there was, in 10^-8 dollars.
+fn worth(history: &History, (chain, currency): (&str, Address), amount: U256) -> (u128, u128) {
     let Some((symbol, decimals)) = market::currency(chain, currency) else {
-        return 0;
+        return (0, 0);
     };
-    let (_, most) = history.world.prices.between(symbol, 0, u64::MAX);
+    let (least, most) = history.world.prices.between(symbol, 0, u64::MAX);
     let unit = U256::from(10).pow(U256::from(decimals));
-    u128::try_from(amount * U256::from(most) / unit).unwrap_or(u128::MAX)
+    let at = |price| u128::try_from(amount * U256::from(price) / unit).unwrap_or(u128::MAX);
+    (at(least), at(most))
 }
 
 /// Twice what the solver's transactions for the order should have cost.
 fn gas(history: &History, account: &Account) -> u128 {
     let gas = account.gas.iter().map(Gas::due).sum::<U256>();
-    worth(history, ("alpha", NATIVE), gas * U256::from(2))
+    worth(history, ("alpha", NATIVE), gas * U256::from(2)).1
 }
