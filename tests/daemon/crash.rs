@@ -161,6 +161,12 @@ fn crashes() -> u64 {
     std::env::var("INTENTD_CRASHES").map_or(10, |n| n.parse().unwrap())
 }
 
+/// Whether there is another round after so many. Chance and the machine's load decide how many kills
+/// hit something: while those are fewer than `fewest`, there are up to four times as many rounds.
+fn another_round(rounds: u64, hit: u64, fewest: u64) -> bool {
+    rounds < crashes() || (hit < fewest && rounds < 4 * crashes())
+}
+
 /// Choices that follow from one seed, which is printed.
 pub struct Dice(AtomicU64);
 

@@ -41,7 +41,7 @@ use self::{
     moment::Moment,
 };
 use super::{
-    Dice, crashes,
+    Dice, another_round, crashes,
     victim::{Urls, Victim, terminate},
 };
 use crate::support::{self, chain::oracle, daemon::Setup};
@@ -101,10 +101,11 @@ impl Fixture {
 
     /// One life of the daemon, which ends at `moment` with new orders on their way; whether it died
     /// over a call.
-    async fn live(&mut self, round: usize, moment: Moment, dice: &Dice) -> bool {
+    async fn live(&mut self, round: u64, moment: Moment, dice: &Dice) -> bool {
         let mut victim = Victim::spawn(&self.setup, self.directory.path());
         let trap = moment.arm(victim.pid(), &self.proxies);
         let before: Vec<_> = self.deals.iter().rev().take(ORDERS).cloned().collect();
+        let round = usize::try_from(round).unwrap();
         let plans: Vec<_> = (0..ORDERS)
             .map(|n| Deal::plan(round * ORDERS + n, dice))
             .collect();
@@ -324,13 +325,15 @@ async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_da
     let ledger = ledger::Ledger::open(&fixture.world).await;
     let mut background = JoinSet::new();
     background.spawn(mine(fixture.world.clone()));
-    let rounds = usize::try_from(crashes()).unwrap();
-    let mut over_calls = 0;
-    for round in 0..rounds {
+    // Half of the moments are calls, some of which never come.
+    let fewest = crashes() / 10 + 1;
+    let (mut rounds, mut over_calls) = (0, 0);
+    while another_round(rounds, over_calls, fewest) {
         let moment = Moment::choose(&dice);
-        over_calls += usize::from(fixture.live(round, moment, &dice).await);
+        over_calls += u64::from(fixture.live(rounds, moment, &dice).await);
+        rounds += 1;
     }
-    let quotes = fixture.deals.len();
+    let quotes = fixture.deals.len() as u64;
     assert!(quotes >= rounds, "only {quotes} quotes in {rounds} lives");
     fixture.finish().await;
     background.shutdown().await;
@@ -340,9 +343,8 @@ async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_da
         .deals
         .iter()
         .filter(|deal| deal.plan.kind != Kind::Unpaid);
-    // Half of the moments are calls, some of which never come.
     assert!(
-        rounds < 10 || over_calls > rounds / 10,
+        over_calls >= fewest,
         "{over_calls} of {rounds} died over a call"
     );
     println!(
