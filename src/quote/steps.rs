@@ -74,7 +74,7 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
     let first = match steps.first() {
         // What the user cannot pay yet cannot be estimated either.
         Some(step) if market.balance >= plan.amounts.input_limit => {
-            chain.providers.fees.hint(&step.draft).await
+            chain.providers.fees.work(&step.draft).await
         }
         _ => None,
     };

@@ -99,7 +99,7 @@ pub trait Fees: Send + Sync {
     async fn besides(&self, trial: &Trial<'_>) -> Result<Amount, ReadError>;
     /// The work of a user's transaction, without room: by agreement where nodes estimate it, by the draft itself where
     /// that shows it; `None` where neither does.
-    async fn hint(&self, draft: &Draft) -> Option<u64>;
+    async fn work(&self, draft: &Draft) -> Option<u64>;
 }
 
 /// Opens accounts that pay.

@@ -189,7 +189,7 @@ impl Fees for Wallet {
         Ok(Amount::ZERO)
     }
 
-    async fn hint(&self, draft: &Draft) -> Option<u64> {
+    async fn work(&self, draft: &Draft) -> Option<u64> {
         match Content::of(draft).ok()? {
             Content::Psbt(psbt) => Some(psbt_step::work(&psbt)),
             Content::Outputs(_) => None,

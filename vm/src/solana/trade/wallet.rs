@@ -171,7 +171,7 @@ impl Fees for Wallet {
         Ok(signed.saturating_add(rent))
     }
 
-    async fn hint(&self, draft: &Draft) -> Option<u64> {
+    async fn work(&self, draft: &Draft) -> Option<u64> {
         let estimate = self.failover.estimate(&Trial::free(draft)).await;
         estimate.ok()?.ok()
     }

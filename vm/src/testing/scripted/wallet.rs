@@ -148,7 +148,7 @@ impl Fees for Wallet {
         Ok(self.rent)
     }
 
-    async fn hint(&self, draft: &Draft) -> Option<u64> {
+    async fn work(&self, draft: &Draft) -> Option<u64> {
         Transaction::work(draft).ok()
     }
 }
