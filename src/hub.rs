@@ -60,9 +60,9 @@ impl Hub {
         }
     }
 
-    /// The permits of what is read, to be shared.
-    pub fn permits(&self) -> ReadPermits {
-        self.permits.clone()
+    /// The read permits that all claims share.
+    pub fn permits(&self) -> &ReadPermits {
+        &self.permits
     }
 
     /// Adds the allocator's chain, or why it cannot be read.

@@ -117,7 +117,7 @@ impl Daemon {
         let judged = oracle(&chains, settings, journal.clone(), store, peers);
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: rules::claiming(config, judged).with_reserve(reserve.clone()),
+            oracle: rules::with_rules(config, judged).with_reserve(reserve.clone()),
             force: config.claims.force.clone(),
             repeated: oracle::Repeated::default(),
             shadow: parts::shadow(config)?,
@@ -293,7 +293,6 @@ pub fn oracle(
     let listed = listed.map(|loaded| reachable(loaded, chains.foundation()));
     Attestor {
         chains: listed.collect::<HashMap<_, _>>(),
-        permits: hub.permits(),
         hub,
         journal,
         peers,

@@ -58,7 +58,7 @@ use super::{
     statement::Statement,
 };
 use crate::{
-    chains::{Closed, asking, permits::ReadPermits},
+    chains::{Closed, asking},
     hub::Hub,
     store::{requests::Requests, reserve::Reserve},
 };
@@ -91,8 +91,6 @@ pub struct Attestor {
     pub bound_nonces: bool,
     /// Whether a returned deposit allows nothing where the hub does not answer whether it applied the recovery.
     pub shown_recoveries: bool,
-    /// The read permits that all claims share, those of the hub's contracts too.
-    pub permits: ReadPermits,
     /// Returns the current unix second.
     pub clock: fn() -> u64,
 }

@@ -49,8 +49,8 @@ pub struct Network {
     pub wakeup: Arc<Wakeup>,
     /// Seconds between two blocks.
     pub block_seconds: u64,
-    /// Whether a transaction may be submitted before it is in a block: memory pools are not watched.
-    pub fresh: bool,
+    /// Whether the network's memory pools are watched: what waits is then found without being submitted.
+    pub watched: bool,
 }
 
 /// The body of `POST /transactions/index`.
@@ -152,7 +152,7 @@ impl Transactions {
         if self.lately.has(name, &transaction.bytes, now) {
             return Ok(());
         }
-        if !network.fresh {
+        if network.watched {
             return self.at_once(name, &transaction, now).await;
         }
         self.watch(name, &transaction, request.as_ref(), now)

@@ -130,7 +130,7 @@ impl Judging {
         let state = Arc::new(api::oracle::State {
             oracle: Attestor {
                 clock: now,
-                ..rules::claiming(config, judged)
+                ..rules::with_rules(config, judged)
             },
             listed: Vec::new(),
             repeated: api::oracle::Repeated::default(),

@@ -95,8 +95,7 @@ pub fn settling(hub: &Opened) -> anyhow::Result<TradingChain> {
 struct Charged(Option<TradingChain>);
 
 impl Charged {
-    /// Whoever needs the price, one question serves all: it is the solver's own, and takes nothing of what strangers may
-    /// ask.
+    /// Through the solver's own providers: the price takes no calls of the strangers' budget.
     fn by(hub: &Opened) -> Self {
         Self(settling(hub).ok())
     }

@@ -99,7 +99,7 @@ pub fn judge(config: &Config, chains: &Chains) -> Judge {
 }
 
 /// The oracle with the operator's rules for claims.
-pub fn claiming(config: &Config, oracle: Attestor) -> Attestor {
+pub fn with_rules(config: &Config, oracle: Attestor) -> Attestor {
     Attestor {
         tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
         bound_nonces: config.bound_nonces(),
@@ -161,7 +161,7 @@ mod tests {
             let peers = Peers::new(Vec::new(), Duration::ZERO, None).unwrap();
             let settings = rules.settings.clone();
             let judged = oracle(&rules.chains, settings, Arc::new(journal), store, peers);
-            let found = claiming(&config, judged).shown_recoveries;
+            let found = with_rules(&config, judged).shown_recoveries;
             assert_eq!(found, expected, "{environment} {nonces}");
         }
     }

@@ -24,7 +24,7 @@ const RECENT: Duration = Duration::from_secs(10);
 /// block's own time may be as far ahead of the clock.
 const BLOCKS: u64 = 12;
 /// The least seconds that it has.
-const LEAST: u64 = 30;
+pub(super) const LEAST: u64 = 30;
 
 /// A chain as the solver sees it.
 #[derive(Clone)]

@@ -36,10 +36,10 @@ const AWAY: u64 = 86_400;
 /// Deposits of others for which one look works out an offer: each may cost as much as the first.
 const CANDIDATES: usize = 4;
 
-/// How long the solver waits, in seconds.
+/// How long the solver waits, and who may ask for the refund path.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// How long an order waits for funds once it could be decided, and for how long its price holds then.
+    /// For how many seconds an order waits for funds once it could be decided, and for how long its price holds then.
     pub funds: u64,
     /// Callers without a key may ask for the refund path: not in production.
     pub forced_by_all: bool,

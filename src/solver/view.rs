@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use vm::Family;
 
 use super::{
-    Solver, SolverError, claim,
+    Solver, SolverError, chain, claim,
     judge::{self, Case, Margins, Patience, Worth},
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// How old a view is from which no payment is begun: no chain's margin is shorter than twice as long.
-const FRESH: Duration = Duration::from_secs(30);
+const FRESH: Duration = Duration::from_secs(chain::LEAST);
 
 /// A request as it was read. Every commit about it demands that its row and its facts are unchanged.
 pub(super) struct View {

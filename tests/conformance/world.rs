@@ -554,7 +554,6 @@ fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor
         tolerance: Tolerance::default(),
         bound_nonces: false,
         shown_recoveries: false,
-        permits: Default::default(),
         clock: || NOW,
     }
 }

@@ -101,7 +101,6 @@ impl Life {
         let oracle = Attestor {
             bound_nonces: false,
             shown_recoveries: false,
-            permits: Default::default(),
             chains: HashMap::from([reachable("base", base), reachable("zora", zora)]),
             hub: Hub::new(
                 Settings::parse(file.as_object().unwrap()).unwrap(),

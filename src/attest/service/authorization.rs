@@ -89,8 +89,8 @@ impl Attestor {
         })
     }
 
-    /// Refuses a request that the hub's own allocator makes no withdrawal of: whoever asks uses up the deposit that goes
-    /// back by it.
+    /// Refuses a request for whose depository the hub's own allocator has no builder: it would use up the returned deposit
+    /// for nothing.
     async fn check_served(&self, request: &Authorization) -> Result<(), Error> {
         let allocator = self.hub.own_allocator().map_err(Error::NoAllocator)?;
         let (chain, depository) = (&request.chain_id, &request.depository);

@@ -50,7 +50,7 @@ impl Attestor {
             Mode::Fast => &judged,
             Mode::Slow => read::SETTLED,
         };
-        let found = read::transactions(&wanted, &self.permits, rule).await?;
+        let found = read::transactions(&wanted, self.hub.permits(), rule).await?;
         let [found] = &found[..] else {
             return Err(Error::Setup("one read has one answer".into()));
         };

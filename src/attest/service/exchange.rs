@@ -72,7 +72,7 @@ impl Attestor {
         let (hints, path) = (claim.hints.as_ref(), "body/transactionId");
         let wanted = [self.wanted(&claim.chain, &claim.transaction, hints, path)?];
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
+        let found = read::transactions(&wanted, self.hub.permits(), read::SETTLED).await?;
         let seen: Vec<_> = found.iter().map(read::Found::seen).collect();
         let seen = seen.first().ok_or(Refusal::NothingAttested)?;
         let judged = aside(is_long(&found), || deposit::judge(seen, Mode::Slow))?;

@@ -106,7 +106,7 @@ impl Attestor {
             self.check_nonce(returned, owned.nonce)?;
         }
         if let Some(told) = &told {
-            self.check_recordable(&chain.spec.id, told).await?;
+            self.check_payload_served(&chain.spec.id, told).await?;
         }
         let held = self.hub.holds(owned.owner, owned.token, amount).await?;
         let block = held.ok_or_else(|| requested.insufficient())?;

@@ -137,7 +137,7 @@ impl Attestor {
             wanted.push(self.wanted(chain, &claim.transaction, hints, path)?);
         }
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
+        let found = read::transactions(&wanted, self.hub.permits(), read::SETTLED).await?;
         let paid = |backing: &Backing<'_>| {
             let paid = found.get(inputs).ok_or(Refusal::NoActions)?;
             fill::judge(&terms, backing, &paid.seen())
@@ -175,7 +175,7 @@ impl Attestor {
             }
         }
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
+        let found = read::transactions(&wanted, self.hub.permits(), read::SETTLED).await?;
         let paid = |backing: &Backing<'_>| {
             let seen = |at: &Option<usize>| at.map(|at| found[at].seen());
             let seen: Vec<Option<Seen<'_>>> = positions.iter().map(seen).collect();

@@ -149,7 +149,7 @@ impl Attestor {
             wanted,
         } = *way;
         let wanted = [wanted];
-        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
+        let found = read::transactions(&wanted, self.hub.permits(), read::SETTLED).await?;
         let seen: Vec<_> = found.iter().map(read::Found::seen).collect();
         let seen = seen.first().ok_or(Refusal::NoDeposit)?;
         let listed = aside(is_long(&found), || deposit::each(seen))?;

@@ -60,8 +60,8 @@ impl Attestor {
         })
     }
 
-    /// Refuses to tell the allocator of a depository of `chain` from which it makes no withdrawals.
-    pub(super) async fn check_recordable(
+    /// Refuses a depository of `chain` for which the allocator that takes payload params has no builder.
+    pub(super) async fn check_payload_served(
         &self,
         chain: &ChainId,
         told: &PayloadMessage<'_>,

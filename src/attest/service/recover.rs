@@ -48,7 +48,7 @@ impl Attestor {
         let path = "body/transactionId";
         let wanted = [self.wanted(&claim.chain, &claim.transaction, hints, path)?];
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, &self.permits, read::SETTLED).await?;
+        let found = read::transactions(&wanted, self.hub.permits(), read::SETTLED).await?;
         let seen: Vec<_> = found.iter().map(read::Found::seen).collect();
         let seen = seen.first().ok_or(Refusal::NoDeposit)?;
         // Other deposits of the transaction do not affect this one.

@@ -252,7 +252,6 @@ fn world_on(store: Arc<dyn Store>) -> World {
         tolerance: Tolerance::default(),
         bound_nonces: false,
         shown_recoveries: false,
-        permits: Default::default(),
         clock: || 1_700_000_000,
     };
     World {

@@ -225,7 +225,7 @@ impl Transactions {
             false => GIVE_UP_UNCLAIMED,
         };
         // A memory pool may show it for days: who watches it ends what it shows no more (`mempool`).
-        let watched = !network.fresh && !tracked.requests.is_empty();
+        let watched = network.watched && !tracked.requests.is_empty();
         if watched || now.saturating_sub(tracked.first) < patience {
             return self.later(row, now).await;
         }

@@ -29,16 +29,16 @@ struct Bench {
 fn bench() -> Bench {
     let script = Script::at(AT);
     let rows = Arc::new(MemoryStore::new());
-    over(script, rows, true)
+    over(script, rows, false)
 }
 
-fn over(script: Arc<Script>, rows: Arc<MemoryStore>, fresh: bool) -> Bench {
+fn over(script: Arc<Script>, rows: Arc<MemoryStore>, watched: bool) -> Bench {
     let requests = Requests::new(rows.clone());
     let network = Network {
         chain: fixtures::chain("origin", &script),
         wakeup: Arc::default(),
         block_seconds: 2,
-        fresh,
+        watched,
     };
     let dark = Script::at(AT);
     dark.hang(true);
@@ -46,7 +46,7 @@ fn over(script: Arc<Script>, rows: Arc<MemoryStore>, fresh: bool) -> Bench {
         chain: fixtures::chain("dark", &dark),
         wakeup: Arc::default(),
         block_seconds: 2,
-        fresh,
+        watched,
     };
     let networks = HashMap::from([("origin".to_owned(), network), ("dark".to_owned(), other)]);
     let market = Arc::new(fixtures::market());
@@ -153,7 +153,7 @@ async fn a_fresh_transaction_is_taken_and_found_when_it_is_in_a_block() {
     bench.receipt(|receipt| receipt.deposits = Ok(vec![fixtures::deposit(request.order_id, 3)]));
     assert_eq!(bench.round(999).await, 1);
     assert!(bench.facts(&request).await.deposits.is_empty());
-    let bench = over(bench.script, bench.rows, true);
+    let bench = over(bench.script, bench.rows, false);
     assert_eq!(bench.round(1_000).await, 1);
     let facts = bench.facts(&request).await;
     let (place, standing) = (&facts.deposits[0].place, facts.deposits[0].standing);
@@ -246,7 +246,7 @@ async fn what_cannot_be_looked_for_is_refused() {
 
 #[tokio::test]
 async fn a_network_of_blocks_only_is_looked_at_once() {
-    let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), false);
+    let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), true);
     let request = bench.request(1, Execution::Solver).await;
     let missing = Err(SubmittedError::NotIncluded(hash(1)));
     assert_eq!(bench.index(1, None).await, missing);
@@ -544,8 +544,8 @@ async fn telling_again_of_what_was_found_asks_nobody() {
 /// Who watches the memory pools ends it: a cheap one may wait for days.
 #[tokio::test]
 async fn what_waits_in_a_watched_memory_pool_is_not_given_up_for_its_age() {
-    for (fresh, status) in [(false, "pending"), (true, "waiting")] {
-        let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), fresh);
+    for (watched, status) in [(true, "pending"), (false, "waiting")] {
+        let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), watched);
         let request = bench.request(1, Execution::Solver).await;
         let tracked = Tracked {
             text: hash(1),
@@ -723,7 +723,7 @@ async fn what_is_settled_during_the_question_is_known() {
         chain: fixtures::chain("origin", &Script::at(AT)),
         wakeup: Arc::default(),
         block_seconds: 2,
-        fresh: true,
+        watched: false,
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
     let requests = Requests::new(Arc::new(Settling(rows)));

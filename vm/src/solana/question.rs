@@ -159,7 +159,7 @@ impl Questions {
     ) -> Result<Option<RawBlock>, ClientError> {
         let what = json!({
             "commitment": "finalized", "encoding": "json", "transactionDetails": "none", "rewards": false,
-            "maxSupportedTransactionVersion": 0,
+            "maxSupportedTransactionVersion": NEWEST,
         });
         self.ask(RpcRequest::GetBlock, json!([slot, what])).await
     }

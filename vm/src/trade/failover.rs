@@ -21,7 +21,7 @@ use crate::{
     types::{Address, Amount, Bytes},
 };
 
-/// How far apart two honest providers' base rates are at most: six blocks of steepest rise.
+/// By what factor an honest provider's rate is off the middle at most: on EVM chains about twelve blocks of steepest rise.
 const SPREAD: u128 = 4;
 /// How old a rate may be that only tells what something would cost.
 const RECENT: Duration = Duration::from_secs(2);
@@ -78,7 +78,7 @@ impl Failover {
     /// What a unit of work costs now. Base rates that a quorum does not roughly agree on are none. Bids may be far apart,
     /// since nodes know different memory pools.
     pub async fn rate(&self) -> Result<FeeRate, ReadError> {
-        let rate = self.quorums(self.said_rates().await?)?;
+        let rate = self.agreed_rate(self.said_rates().await?)?;
         *self.known() = Some((Instant::now(), rate));
         Ok(rate)
     }
@@ -89,7 +89,7 @@ impl Failover {
         let said = self.said_rates().await?;
         match self.agreed(said.clone(), FeeRate::expected) {
             Ok((price, _)) => Ok(price),
-            Err(_) => self.quorums(said).map(|rate| rate.expected()),
+            Err(_) => self.agreed_rate(said).map(|rate| rate.expected()),
         }
     }
 
@@ -98,12 +98,13 @@ impl Failover {
         self.gather("fees", ask).await
     }
 
-    /// The base rate that a quorum roughly agrees on, and the bid that a quorum of those who do claims at least.
-    fn quorums(&self, said: Vec<FeeRate>) -> Result<FeeRate, ReadError> {
+    /// The base rate that a quorum roughly agrees on, and the bid that a quorum of those who do, and at least half of them,
+    /// claims at least.
+    fn agreed_rate(&self, said: Vec<FeeRate>) -> Result<FeeRate, ReadError> {
         let (base, near) = self.agreed(said, |rate| rate.base)?;
         let bids: Vec<_> = near.iter().map(|rate| rate.priority).collect();
-        let most = self.required.max(bids.len().div_ceil(2));
-        let priority = greatest(bids, most);
+        let count = self.required.max(bids.len().div_ceil(2));
+        let priority = greatest(bids, count);
         let priority = priority.ok_or_else(|| self.short("fees", "too few answers"))?;
         Ok(FeeRate { base, priority })
     }
@@ -251,8 +252,8 @@ fn greatest<T: Ord>(mut said: Vec<T>, required: usize) -> Option<T> {
     said.into_iter().nth(required.checked_sub(1)?)
 }
 
-/// The middle of what is said in `part`, and all that is near it. Of two in the middle the lower one, so that one liar of
-/// two has nobody charged more; the greater one where they are far apart.
+/// The middle of what is said in `part`, and all that is near the upper middle. Of two in the middle the lower one counts,
+/// so that one liar of two has nobody charged more; the upper one where they are far apart.
 fn near_the_middle(
     mut said: Vec<FeeRate>,
     part: fn(&FeeRate) -> u128,

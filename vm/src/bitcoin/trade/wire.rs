@@ -25,7 +25,7 @@ pub trait Wire: Send + Sync + 'static {
     async fn waits(&self, txid: Txid) -> Result<bool, ReadError>;
 }
 
-/// What everybody pays for a virtual byte, in satoshis (`minRelayTxFee` of most nodes).
+/// The least that most nodes take for a virtual byte, in satoshis (their `minRelayTxFee`).
 const RELAY: u64 = 1;
 
 /// Sends transactions through one provider, and says what became of them there.
@@ -33,8 +33,8 @@ pub struct Writer<S>(pub std::sync::Arc<S>);
 
 #[async_trait]
 impl<S: Source + Wire> trade::Writer for Writer<S> {
-    /// All of it is what everybody pays, on which providers roughly agree: of bids the lower one of two would count, and
-    /// one provider could have nothing land.
+    /// All of it is the base rate, on which a quorum must roughly agree. A bid need not be near the others: of two the
+    /// lower one counts, so one provider could keep everything from landing.
     async fn rate(&self) -> Result<FeeRate, ReadError> {
         let rate = Wire::rate(&*self.0).await?;
         Ok(FeeRate {

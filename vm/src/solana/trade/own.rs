@@ -2,8 +2,8 @@
 //!
 //! Wallets add the price of work, assertions, and somebody who pays the fee: all that is left out. What was quoted as
 //! payments has nothing else beside it. An amount is what the transaction says: of tokens whose transfers cost, it is
-//! more than the quote has, and the draft is another one. What was quoted as instructions is those up to the memo that
-//! names the order, the last of them: what the user does behind it takes back nothing of it.
+//! more than the quote has, and the draft is another one. Of instructions, those up to the memo that names the order
+//! count: it is the last one quoted, and what the user does behind it takes nothing back.
 
 use solana_pubkey::Pubkey;
 
@@ -24,8 +24,8 @@ use crate::{
 /// A token account and its owner, as the instruction says it that makes the account where there is none.
 type Owned = (Pubkey, Pubkey);
 
-/// The digest of the draft that a transaction was made of, as [`own_call`] has it; `None` where it names no order behind
-/// instructions, and consists of more than payments.
+/// The digest of the draft that a transaction was made of, as [`own_call`] has it. `None` of a transaction that neither
+/// consists of payments alone nor names an order in a memo behind other instructions.
 pub fn digest(executed: &Executed) -> Option<B256> {
     // Whoever pays the fee for the user signs first.
     let ([user] | [_, user]) = executed.signers[..] else {
@@ -36,21 +36,21 @@ pub fn digest(executed: &Executed) -> Option<B256> {
         return Some(draft.digest());
     }
     let steps = executed.steps.iter().filter(|step| step.signed);
-    listed(&address(&user), steps.map(Instruction::from))
+    list_digest(&address(&user), steps.map(Instruction::from))
 }
 
 /// What tells a draft from others by its transaction: see [`crate::Family::own_call`].
 pub fn own_call(draft: &Draft) -> B256 {
-    let listed = match Content::of(draft) {
-        Ok(Content::Instructions(own)) => listed(&draft.from, own.list.into_iter()),
+    let digest = match Content::of(draft) {
+        Ok(Content::Instructions(own)) => list_digest(&draft.from, own.list.into_iter()),
         _ => None,
     };
-    listed.unwrap_or_else(|| draft.digest())
+    digest.unwrap_or_else(|| draft.digest())
 }
 
 /// The digest of a list of instructions up to the memo that names an order. Which accounts sign, who pays, and the
 /// lookup tables are not in it: no transaction shows them for each instruction.
-fn listed(user: &Address, list: impl Iterator<Item = Instruction>) -> Option<B256> {
+fn list_digest(user: &Address, list: impl Iterator<Item = Instruction>) -> Option<B256> {
     let (mut kept, mut is_named) = (Vec::new(), false);
     for mut one in list.filter(|one| !is_beside(&one.program())) {
         for account in &mut one.accounts {

@@ -42,7 +42,7 @@ pub fn verdict(message: &str) -> Broadcast {
     }
 }
 
-/// Satoshis per 1000 virtual bytes as satoshis per virtual byte, rounded up; at least what everybody pays.
+/// Satoshis per 1000 virtual bytes as satoshis per virtual byte, rounded up; at least what most nodes take.
 pub fn by_byte(kilo: u64) -> u64 {
     kilo.div_ceil(1_000).max(super::RELAY)
 }

@@ -22,7 +22,7 @@ use crate::ReadError;
 /// The most transactions of one answer about an account. Each comes with its memos, of which a letter may be six.
 pub const PAGE: usize = 500;
 /// The option that says up to which version transactions are shown.
-const MOST: &str = "maxSupportedTransactionVersion";
+const MOST_VERSION: &str = "maxSupportedTransactionVersion";
 
 /// A transaction that names an account (`getSignaturesForAddress`).
 #[derive(Clone, Debug, Deserialize)]
@@ -204,13 +204,13 @@ impl Questions {
         request: RpcRequest,
         (of, mut what): (Value, Value),
     ) -> Result<T, ClientError> {
-        what[MOST] = NEWEST.into();
+        what[MOST_VERSION] = NEWEST.into();
         let asked = self.ask(request, json!([of, what])).await;
         let is_newer = |error: &ClientError| code(error) == Some(UNSUPPORTED);
         if !asked.as_ref().is_err_and(is_newer) {
             return asked;
         }
-        what[MOST] = u8::MAX.into();
+        what[MOST_VERSION] = u8::MAX.into();
         self.ask(request, json!([of, what])).await
     }
 
