@@ -142,7 +142,7 @@ pub enum Purpose {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub purpose: Purpose,
-    /// The onchain id of the deposit that it uses up or gives back; rows of before do not know it.
+    /// The onchain id of the deposit that it uses up or gives back; older rows do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deposit: Option<B256>,
     pub network: String,
@@ -182,7 +182,7 @@ pub struct Settlement {
 /// An attested execution that the settlement contract took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
-    /// The settlement chain as the API numbers it; rows of before do not know it.
+    /// The settlement chain as the API numbers it; older rows do not have it.
     #[serde(default)]
     pub chain: Option<u64>,
     pub transaction: String,

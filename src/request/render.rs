@@ -396,7 +396,7 @@ mod tests {
         };
         let users = deposit(1, Standing::Final);
         let back = vec![of(Some(&strangers), "0x2"), of(Some(&users), "0x1")];
-        // Rows of before do not say whose it was.
+        // Older rows do not say whose it was.
         let old = vec![of(None, "0x2")];
         let filled = |state| [back.clone(), vec![attempt(Purpose::Fill, state)]].concat();
         for (attempts, told) in [

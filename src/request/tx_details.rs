@@ -32,7 +32,7 @@ pub struct TxDetails {
     /// What it changed for whom, fees apart.
     pub changes: Vec<Change>,
     /// What its currencies were worth when it was seen, soon after its block; empty where nobody said so, and
-    /// in rows of before.
+    /// in older rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<Worth>,
 }

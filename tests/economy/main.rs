@@ -144,8 +144,8 @@ fn beside(plan: &Plan, twin: &mut Option<Endings>) -> Verdict {
     verdict
 }
 
-/// How the endings differ from those without strangers. Nothing is said where one history without them has them all, in
-/// which everything comes some seconds sooner or later, and in which nothing else is wrong.
+/// How the endings differ from those without strangers; empty where one sound history without strangers, in which all comes
+/// some seconds sooner or later, explains every difference.
 fn unexplained(plan: &Plan, with: &Endings, twin: &Endings) -> Vec<Violation> {
     let found = endings::compare(plan, with, twin);
     let explains = |turn: u64| {

@@ -41,7 +41,7 @@ pub fn kept(history: &History, deal: &Deal, account: &Account, ending: &str) -> 
         _ => return Err("neither filled nor given back".into()),
     };
     let missing = due.saturating_sub(back);
-    // A refund leaves no more than it costs, in a currency that may have become cheaper.
+    // What is missing counts at the least price there was, a refund's cost at the greatest.
     let (lost, _) = worth(history, (chain, currency), missing);
     let (_, due_worth) = worth(history, (chain, currency), due);
     let bound = FIXED + gas(history, account) + due_worth / 100;

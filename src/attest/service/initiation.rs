@@ -94,7 +94,7 @@ impl Attestor {
         if self.bound_nonces && chain.spec.depository.as_ref() != Some(&owned.depository) {
             owned.check_bound()?;
         }
-        // Whoever asks uses up the deposit, and says nothing of what else the allocator is told.
+        // No owner signs for a returned deposit, and whoever asks uses it up: the allocator must be able to record it.
         let told = match claim.proof {
             Proof::Return(_) => Some(self.payload_message(&chain.spec, &owned, amount, None)?),
             Proof::Signature(_) => None,

@@ -29,8 +29,8 @@ pub struct Claim {
     pub legs: Vec<Leg>,
     /// Deposits (onchain ids) that the solver handles no more: the operator sees them listed.
     pub parked: Vec<B256>,
-    /// Those of them whose payment succeeded and paid nobody: somebody may have got it. Until the operator releases one, no
-    /// oracle of this daemon lets it go back.
+    /// Those of them whose payment succeeded and paid nobody: somebody may have got it. Until the operator releases
+    /// one, this daemon's oracle does not let it be recovered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unpaid: Vec<B256>,
     /// Deposits whose refund, or whose excess, is retried later.

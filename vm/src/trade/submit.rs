@@ -163,8 +163,8 @@ pub struct Known<'a> {
     pub held: &'a [Bytes],
     /// What the family wrote of each of those attempts ([`Attempt::own`]), in no order.
     pub attempts: &'a [Bytes],
-    /// Where attempts hold things of which there are few, it leaves some of them to payments that matter more, and is
-    /// [`SubmitError::Short`] instead.
+    /// Whether the payment must leave some of what attempts hold to payments that matter more, where there is little of it;
+    /// else [`SubmitError::Short`].
     pub keeps: bool,
 }
 

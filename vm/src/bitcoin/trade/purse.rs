@@ -99,8 +99,8 @@ impl Funding for Purse {
 }
 
 impl Purse {
-    /// The transactions whose outputs are spent. `TooLarge` where a PSBT would be, which shows a transaction for each of
-    /// its outputs that it spends.
+    /// The transactions whose outputs are spent. `TooLarge` where they would make the PSBT too large: it shows a transaction
+    /// once for each of its outputs that is spent.
     async fn previous(
         &self,
         selection: &Selection,

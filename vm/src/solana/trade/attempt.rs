@@ -29,7 +29,7 @@ pub const SLOT: Progress = Progress {
 pub struct Landing;
 
 impl trade::Landing for Landing {
-    /// A blockhash ends; nothing else does.
+    /// No transaction cancels another: one may land until its blockhash ends.
     fn life(&self) -> u64 {
         LIFE + 1
     }
