@@ -153,8 +153,8 @@ impl Requested {
         operation.digest()
     }
 
-    /// Refuses what only the owner may choose: with a deposit that goes back, whoever asks could choose it, and the
-    /// first choice stands.
+    /// Refuses what only the owner may choose: with a returned deposit, whoever asks could choose it, and the first
+    /// choice stands.
     pub fn check_bare(&self) -> Result<(), Refusal> {
         match self.additional {
             Some(_) => Err(Refusal::AdditionalUnsigned),

@@ -220,7 +220,7 @@ pub enum Refusal {
     NoHashToSign(u64),
     #[error("Withdrawals on {0} are not supported by this endpoint")]
     NotAuthorizable(&'static str),
-    /// What only the owner may choose, and a deposit that goes back has no word of.
+    /// What only the owner may choose, and a returned deposit has no word of.
     #[error("additionalData needs the owner's signature")]
     AdditionalUnsigned,
     #[error("Trigger hash does not map to the provided order id")]

@@ -164,7 +164,7 @@ pub const WITHDRAWALS: &[Code] = &[
     ),
     never(
         "OWNER_SIGNATURE_MISSING",
-        "The request has neither the owner's signature nor a deposit that goes back.",
+        "The request has neither the owner's signature nor a returned deposit.",
         "Send ownerSignature, or recoverMode with the deposit and its order.",
     ),
     never(
@@ -224,7 +224,7 @@ pub const WITHDRAWALS: &[Code] = &[
     ),
     later(
         "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
-        "The withdrawal address does not hold exactly the amount, or for a deposit that goes back at least the amount.",
+        "The withdrawal address does not hold exactly the amount, or for a returned deposit at least the amount.",
         "Ask again when the initiation has been executed. Where somebody sent more there, the owner signs for all that it holds.",
     ),
     later(

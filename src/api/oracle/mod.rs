@@ -127,8 +127,8 @@ pub static ROUTES: &[Route<State>] = &[
         "/attestations/depository-withdrawals/v2",
         (
             "Attest a depository withdrawal of any owner",
-            "The same for a withdrawal that the allocator has recorded. The owner's signature, or a deposit that \
-             goes back, stands for the right to ask.",
+            "The same for a withdrawal that the allocator has recorded. The owner's signature, or a returned \
+             deposit, stands for the right to ask.",
         ),
         |state, request| recorded(state, request, withdrawals::attest_owned),
     ),
@@ -182,7 +182,7 @@ pub static ROUTES: &[Route<State>] = &[
         (
             "Attest a withdrawal initiation of any owner",
             "Signs the execution that sets a hub balance apart for the withdrawal that its owner's signature \
-             asks for, or by which a deposit goes back.",
+             asks for, or for that of a returned deposit.",
         ),
         |state, request| recorded(state, request, initiation::attest_owned),
     ),
@@ -200,7 +200,7 @@ pub static ROUTES: &[Route<State>] = &[
         (
             "Attest payload params",
             "Signs what the allocator is to record for a withdrawal, where the withdrawal address holds exactly the \
-             amount, or for a deposit that goes back at least the amount. A withdrawal address has one payload.",
+             amount, or for a returned deposit at least the amount. A withdrawal address has one payload.",
         ),
         |state, request| recorded(state, request, initiated::attest_owned),
     ),
@@ -216,8 +216,8 @@ pub static ROUTES: &[Route<State>] = &[
         "/attestations/withdraw-request-authorization/v1",
         (
             "Attest the authorization of a withdraw request",
-            "Signs that a spender asks the hub's own allocator for a withdrawal: its signature says so, or a deposit \
-             goes back by it. A nonce of a spender serves one withdrawal.",
+            "Signs that a spender asks the hub's own allocator for a withdrawal: its signature says so, or a \
+             returned deposit stands for it. A nonce of a spender serves one withdrawal.",
         ),
         |state, request| recorded(state, request, requests::authorize),
     ),

@@ -41,7 +41,7 @@ pub struct Withdrawal {
     pub request_peer_signatures: Option<Flag>,
 }
 
-/// Why it is allowed: its owner signed it, or a deposit of the owner's goes back by it.
+/// Why it is allowed: its owner signed it, or a returned deposit of the owner's allows it.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -41,7 +41,7 @@ pub struct InitiatedAnswer {
     pub proof: String,
 }
 
-/// A withdrawal that its owner asks for, or by which a deposit goes back.
+/// A withdrawal that its owner asks for, or that of a returned deposit.
 #[derive(Clone, Debug)]
 pub struct OwnedClaim {
     pub requested: Requested,
@@ -76,7 +76,7 @@ impl Attestor {
         })
     }
 
-    /// The same for an owner of any family, or for a deposit that goes back.
+    /// The same for an owner of any family, or for a returned deposit.
     pub async fn owned_initiation(
         &self,
         claim: &OwnedClaim,

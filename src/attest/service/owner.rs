@@ -1,5 +1,5 @@
-//! Why an operation on a hub account is allowed: its owner signed it, or a deposit of the owner's goes back by it
-//! (guide: protocol 8.6).
+//! Why an operation on a hub account is allowed: its owner signed it, or a returned deposit of the owner's allows
+//! it (guide: protocol 8.6).
 
 use vm::{
     Address, B256, Block, ChainId, TxRef, aside,
@@ -23,11 +23,11 @@ use crate::attest::{
 pub enum Proof {
     /// The owner's signature of it.
     Signature(OwnerSignature),
-    /// A deposit of the owner's that returned through the hub, and goes where its order refunds it.
+    /// A returned deposit of the owner's, which goes where its order refunds it.
     Return(Box<ReturnClaim>),
 }
 
-/// A deposit that returned through the hub, and its order, which must have one input.
+/// A returned deposit, and its order, which must have one input.
 #[derive(Clone, Debug)]
 pub struct ReturnClaim {
     pub chain: String,
@@ -44,14 +44,14 @@ pub enum Permit<'a> {
     Return(Box<Way<'a>>),
 }
 
-/// A deposit that is to go back, before it is read.
+/// A returned deposit, as it is claimed, before it is read.
 pub struct Way<'a> {
     claim: &'a ReturnClaim,
     terms: Terms,
     wanted: Wanted,
 }
 
-/// A deposit that returned through the hub.
+/// A returned deposit.
 #[derive(Clone, Debug)]
 pub struct Returned {
     onchain_id: B256,

@@ -75,7 +75,7 @@ impl Attestor {
     }
 
     /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount. The amount of a
-    /// deposit that goes back is the deposit's, whatever somebody sends to its address besides: that may hold more.
+    /// returned deposit is the deposit's, whatever somebody sends to its address besides: that may hold more.
     pub async fn owned_initiated(
         &self,
         claim: &OwnedClaim,

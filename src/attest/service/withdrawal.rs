@@ -126,8 +126,8 @@ impl Attestor {
         })
     }
 
-    /// Attests how the withdrawal of an owner of any family ended, or the one by which a deposit goes back. The
-    /// allocator has the withdrawal itself.
+    /// Attests how the withdrawal of an owner of any family ended, or that of a returned deposit. The allocator has
+    /// the withdrawal itself.
     pub async fn owned_withdrawal(
         &self,
         claim: &OwnedWithdrawalClaim,

@@ -1,4 +1,4 @@
-//! What owners of hub accounts ask for, and deposits that go back by it.
+//! What owners of hub accounts ask for, and returned deposits.
 
 use std::sync::LazyLock;
 
