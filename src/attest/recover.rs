@@ -5,7 +5,8 @@
 //! attested. A deposit that a fill or refund may be claimed for can return when the solver states at the hub that
 //! there is none, or after [`PATIENCE`].
 //!
-//! A deposit that returned may leave the hub without its depositor's signature, the way its order says.
+//! A deposit that returned may leave the hub without its depositor's signature, the way its order says; where another
+//! than its payer named the order, to its depositor only.
 
 use vm::{Address, Amount, B256, Receipt, protocol::limits};
 
@@ -45,6 +46,7 @@ pub struct Destination<'a> {
 impl Destination<'_> {
     /// Refuses all but the whole deposit of `message`, for its depositor, to the recipient of the only refund of
     /// `terms` in this currency of this chain. The order must have one input, and name an account as that recipient.
+    /// Where another than the payer named the order, the recipient must be the depositor.
     pub fn check(&self, terms: &Terms, message: &Message) -> Result<(), Refusal> {
         let other = |what: &str| Err(Refusal::OtherReturn(what.into()));
         let refunds = terms.inputs.iter().flat_map(|input| &input.refunds);
@@ -81,6 +83,11 @@ impl Destination<'_> {
         }
         if deposit.depositor != *self.owner {
             return other("Owner does not match the deposit's depositor");
+        }
+        // Whoever named the order may have written its refund entry, too.
+        if deposit.named_by_other && *self.recipient != deposit.depositor {
+            let onchain = message.onchain_id.to_string();
+            return Err(Refusal::NamedByOther(onchain.into()));
         }
         Ok(())
     }

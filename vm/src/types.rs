@@ -219,7 +219,7 @@ pub struct Deposit {
     /// 64 zeros when it names none.
     pub id: Arc<str>,
     /// Another than the payer may have put the id there (it stands only in calldata that another sent, or the payer's
-    /// signature left a place for it): no order is funded by it.
+    /// signature left a place for it): no order is funded by it, and its order sends it to nobody but its depositor.
     pub named_by_other: bool,
 }
 

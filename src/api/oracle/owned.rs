@@ -54,8 +54,8 @@ pub struct ProofFields {
     #[schema(value_type = Option<Object>)]
     pub signature_metadata: Option<Map<String, Value>>,
     /// In place of a signature: the deposit returned through the hub to the owner, its depositor, and all of it goes to
-    /// the recipient of its order's refund. Its solver has said at the hub that it neither filled nor refunded the
-    /// order. A deposit allows one withdrawal.
+    /// the recipient of its order's refund. Where another than its payer named the order, that has to be the depositor.
+    /// Its solver has said at the hub that it neither filled nor refunded the order. A deposit allows one withdrawal.
     pub recover_mode: Option<Flag>,
     pub deposit_chain_id: Option<Text>,
     pub deposit_transaction_id: Option<Text>,

@@ -4,7 +4,7 @@ use serde_json::Map;
 use vm::protocol::message::Domain;
 
 use super::{
-    owned::{funded, given_back, owned, returning, with_second_depository},
+    owned::{funded, given_back, named_by_other, owned, returning, with_second_depository},
     requested::{claim, hash},
     *,
 };
@@ -162,6 +162,15 @@ async fn a_deposit_that_returned_allows_an_authorization_or_an_initiation() {
     assert_eq!(found, "OWNER_SIGNATURE_MISSING");
     *bound.hub.mapped.lock().unwrap() = false;
     assert_eq!(authorized(&bound, &claim).await, "ORDER_NOT_GIVEN_UP");
+}
+
+#[tokio::test]
+async fn an_order_that_another_named_authorizes_a_withdrawal_to_the_depositor_only() {
+    for (recipient, expected) in [(RECIPIENT, "DEPOSIT_NAMED_BY_OTHER"), (DEPOSITOR, "OK")] {
+        let (fixture, claim) = named_by_other(recipient);
+        let world = with_allocator(given_back(&fixture));
+        assert_eq!(authorized(&world, &claim).await, expected, "{recipient}");
+    }
 }
 
 /// Whoever asks first uses a returned deposit up: an authorization that leads nowhere would keep it from its depositor.

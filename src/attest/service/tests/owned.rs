@@ -517,6 +517,42 @@ async fn an_order_says_one_way_for_its_deposit_to_return() {
     }
 }
 
+/// A deposit whose payer did not send the data that names its order, which refunds `recipient`, and the claim that it
+/// goes there.
+pub(super) fn named_by_other(recipient: &str) -> (Fixture, OwnedClaim) {
+    let refunding = Fixture::ordering(|order| {
+        order.inputs[0].refunds[0].recipient = recipient.into();
+    });
+    let fixture = refunding.with(|s| s.deposits[0].deposits()[0].named_by_other = true);
+    let mut claim = returning(&fixture);
+    claim.requested.recipient = recipient.into();
+    (fixture, claim)
+}
+
+/// A stranger sends what the depositor signed, behind data that names an order of his own.
+#[tokio::test]
+async fn an_order_that_another_named_sends_a_returned_deposit_to_its_depositor_only() {
+    let spelled = format!("0x{}", DEPOSITOR[2..].to_uppercase());
+    for (recipient, expected) in [
+        (RECIPIENT, "DEPOSIT_NAMED_BY_OTHER"),
+        (DEPOSITOR, "OK"),
+        (spelled.as_str(), "OK"),
+    ] {
+        let (fixture, claim) = named_by_other(recipient);
+        let world = given_back(&fixture);
+        let found = world.initiated(&claim).await;
+        assert_eq!(found, expected, "{recipient}");
+        let told = world.oracle.owned_initiated(&claim, None).await;
+        assert_eq!(word(told), expected, "{recipient}");
+        let end = world.oracle.owned_withdrawal(&ended(claim), None).await;
+        assert_eq!(word(end), expected, "{recipient}");
+    }
+    // An order that the payer named refunds whom it says.
+    let (mut fixture, claim) = named_by_other(RECIPIENT);
+    fixture.deposits[0].deposits()[0].named_by_other = false;
+    assert_eq!(given_back(&fixture).initiated(&claim).await, "OK");
+}
+
 /// The native currency's address means the depositor in a refund (guide: protocol 7.4), and is nobody's in a withdrawal.
 #[tokio::test]
 async fn a_deposit_does_not_return_to_nobody() {
