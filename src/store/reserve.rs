@@ -41,19 +41,22 @@ impl Reserve {
         self.low.load(Ordering::Relaxed)
     }
 
-    /// Reads the free space of all disks.
+    /// Reads the free space of all disks; the fullest one decides. Where one cannot be read, the state stays as it was.
     pub fn look(&self) -> io::Result<()> {
+        let mut fullest = None;
         for path in &self.paths {
             let found = rustix::fs::statvfs(path)?;
-            if !self.keeps(found.f_bavail.saturating_mul(found.f_frsize)) {
-                return Ok(());
-            }
+            let free = found.f_bavail.saturating_mul(found.f_frsize);
+            fullest = Some(fullest.map_or(free, |least: u64| least.min(free)));
+        }
+        if let Some(free) = fullest {
+            self.keeps(free);
         }
         Ok(())
     }
 
-    /// Records that `free` bytes are free; returns whether that is enough.
-    fn keeps(&self, free: u64) -> bool {
+    /// Records that `free` bytes are free.
+    fn keeps(&self, free: u64) {
         let low = free < self.least;
         metrics::gauge!("intentd_store_disk_low").set(if low { 1.0 } else { 0.0 });
         if self.low.swap(low, Ordering::Relaxed) != low {
@@ -68,7 +71,6 @@ impl Reserve {
                 ),
             }
         }
-        !low
     }
 
     /// Reads the free space regularly until `shutdown`.
@@ -91,6 +93,8 @@ impl Reserve {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
@@ -115,5 +119,45 @@ mod tests {
         assert!(!none.is_low());
         let nowhere = Reserve::new(vec![directory.path().join("none")], 1);
         assert!(nowhere.look().is_err());
+    }
+
+    /// What is logged while `work` is done.
+    fn logged(work: impl FnOnce()) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        // With a single subscriber, the first thread that passes an event decides for all threads whether it is
+        // recorded, and other tests pass the same events without a subscriber.
+        let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(File::create(&path).unwrap())
+            .finish();
+        tracing::subscriber::with_default(subscriber, work);
+        std::fs::read_to_string(&path).unwrap()
+    }
+
+    /// Nothing is free on a file system without blocks.
+    #[test]
+    fn the_fullest_disk_decides_and_is_told_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let (room, none) = (directory.path().to_owned(), PathBuf::from("/proc"));
+        for paths in [vec![room.clone(), none.clone()], vec![none, room]] {
+            let reserve = Reserve::new(paths, 1);
+            let first = logged(|| reserve.look().unwrap());
+            assert!(reserve.is_low());
+            assert_eq!(first.lines().count(), 1, "{first}");
+            assert_eq!(logged(|| reserve.look().unwrap()), "");
+            assert!(reserve.is_low());
+        }
+    }
+
+    #[test]
+    fn a_disk_that_cannot_be_read_leaves_the_state_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let paths = vec![directory.path().to_owned(), directory.path().join("none")];
+        let reserve = Reserve::new(paths, 1);
+        reserve.keeps(0);
+        assert!(reserve.look().is_err());
+        assert!(reserve.is_low());
     }
 }
