@@ -3,14 +3,20 @@
 use super::JournalError;
 use crate::attest::statement::Statement;
 
-/// Counts and logs a conflict. What only its client's signature says raises no alarm: whoever makes a key signs two
-/// statements that contradict each other.
+/// Counts and logs a conflict. What clients contradict themselves raises no alarm: whoever makes a key, or shows a
+/// returned deposit, asks for two statements that contradict each other.
 pub(super) fn alarm(statement: &Statement, error: &JournalError) {
-    let JournalError::Conflict { key, existing, .. } = error else {
+    let JournalError::Conflict {
+        key,
+        existing,
+        holder,
+        ..
+    } = error
+    else {
         return;
     };
     let kind = statement.kind().to_owned();
-    if is_clients(statement) {
+    if is_clients(statement, holder.as_deref()) {
         metrics::counter!("intentd_contradicting_clients_total", "kind" => kind).increment(1);
         tracing::info!(key, existing, "refused to sign what a client contradicts");
         return;
@@ -19,10 +25,18 @@ pub(super) fn alarm(statement: &Statement, error: &JournalError) {
     tracing::error!(key, existing, "refused to sign a conflicting statement");
 }
 
-/// Whether only its client's signature says what the statement says. Such a statement rests on no block; or its client
-/// spends a balance, and it rests on the hub's state alone, which shows that there is enough.
-fn is_clients(statement: &Statement) -> bool {
-    let spends = matches!(statement.kind(), "transfer" | "initiation");
-    let mut facts = statement.facts.iter();
-    facts.all(|fact| spends && fact.transaction.is_empty())
+/// The kinds of statements by which clients spend a balance that the hub shows. A client's signature or a returned
+/// deposit allows each of them.
+const SPENDING: [&str; 4] = ["initiation", "authorization", "transfer", "payload"];
+
+/// Whether a conflict is between what clients ask for: the statement rests on no block, so that only its client's
+/// signature says what it says; or it spends a balance, and so does the statement that has what it needs. `holder` is
+/// the key of that one; `None` if it stands under the same key.
+fn is_clients(statement: &Statement, holder: Option<&str>) -> bool {
+    let spends = |key: &str| {
+        let kind = key.split('/').next();
+        kind.is_some_and(|kind| SPENDING.contains(&kind))
+    };
+    let key = statement.key.as_str();
+    statement.facts.is_empty() || (spends(key) && spends(holder.unwrap_or(key)))
 }

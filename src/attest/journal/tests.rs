@@ -431,6 +431,75 @@ fn a_return_beside_an_outcome_raises_an_alarm() {
     assert!(log.contains("ERROR"), "{log}");
 }
 
+/// The deposit's return is asked for at two routes, and under two nonces; and with another amount under one nonce.
+#[test]
+fn who_asks_twice_for_one_return_raises_no_alarm() {
+    let hub = ChainId::new("relay");
+    let returning = |statement: Statement| {
+        let returning = statement.returning(b(1), b(5));
+        returning.resting_on(&base(), &tx(1), &block(7, 1))
+    };
+    let once = (EvmAddress::repeat_byte(7), b(1));
+    let authorized = Statement::authorization(&hub, once, b(2), b(3));
+    let (counters, log) = reported(async {
+        let journal = journal();
+        let first = returning(initiation(1, 1, 1));
+        journal.sign(&first, 1).await.unwrap();
+        let existing = conflict(&journal, &returning(authorized)).await;
+        assert!(existing.contains(&first.key), "{existing}");
+        let existing = conflict(&journal, &returning(initiation(2, 2, 2))).await;
+        assert!(existing.contains("return/"), "{existing}");
+        let existing = conflict(&journal, &returning(initiation(1, 1, 4))).await;
+        assert!(existing.contains("under the same key"), "{existing}");
+    });
+    for (kind, count) in [("authorization", 1), ("initiation", 2)] {
+        let counted = format!("intentd_contradicting_clients_total{{kind=\"{kind}\"}} {count}");
+        assert!(counters.contains(&counted), "{counters}");
+    }
+    let alarm = "intentd_conflicting_statements_total";
+    assert!(!counters.contains(alarm), "{counters}");
+    assert!(!log.contains("ERROR"), "{log}");
+}
+
+/// With one unit more at the address, its owner signs for another amount.
+#[test]
+fn who_asks_for_two_payloads_of_one_address_raises_no_alarm() {
+    let hub = ChainId::new("relay");
+    let told = |id, digest| {
+        let address = EvmAddress::repeat_byte(7);
+        let statement = Statement::payload(&hub, address, b(id), b(digest));
+        statement.as_of(&hub, &block(7, 1))
+    };
+    let (counters, log) = reported(async {
+        let journal = journal();
+        journal.sign(&told(1, 1), 1).await.unwrap();
+        conflict(&journal, &told(2, 2)).await;
+    });
+    let counted = r#"intentd_contradicting_clients_total{kind="payload"} 1"#;
+    assert!(counters.contains(counted), "{counters}");
+    assert!(!log.contains("ERROR"), "{log}");
+}
+
+/// Neither is a client's word: the hub gave the deposit back, and something else that is signed has it.
+#[test]
+fn an_authorization_beside_an_outcome_or_another_recovery_raises_an_alarm() {
+    let once = (EvmAddress::repeat_byte(7), b(1));
+    let hub = ChainId::new("relay");
+    let authorized = Statement::authorization(&hub, once, b(2), b(3)).returning(b(1), b(5));
+    let authorized = authorized.resting_on(&base(), &tx(1), &block(7, 1));
+    for other in [fill(1, &[1], 2), Statement::recover(b(1), b(6), b(2))] {
+        let (counters, log) = reported(async {
+            let journal = journal();
+            journal.sign(&other, 1).await.unwrap();
+            let existing = conflict(&journal, &authorized).await;
+            assert!(existing.contains(&other.key), "{existing}");
+        });
+        let counted = r#"intentd_conflicting_statements_total{kind="authorization"} 1"#;
+        assert!(counters.contains(counted), "{counters}");
+        assert!(log.contains("ERROR"), "{log}");
+    }
+}
+
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
