@@ -425,6 +425,7 @@ mod tests {
                 amount: U256::ZERO,
                 id: format!("0x{}", "Ab".repeat(32)).into(),
                 named_by_other: true,
+                by_depositor: true,
             }]),
             payments: kinds.map(payment).into(),
             calls: vec![RouterCall {

@@ -242,6 +242,7 @@ impl Fixture {
                     amount: U256::from_str_radix(&payment.amount, 10).unwrap(),
                     id: named.clone(),
                     named_by_other: false,
+                    by_depositor: false,
                 });
                 read
             })

@@ -31,6 +31,7 @@ pub fn deposit(order: B256, index: u32) -> Deposit {
         amount: U256::from(100_000_000),
         id: order.to_string().into(),
         named_by_other: false,
+        by_depositor: false,
     }
 }
 

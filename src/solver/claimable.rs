@@ -246,6 +246,7 @@ fn message(terms: &Terms, deposit: &Deposit, families: Families<'_>) -> Result<M
             currency: address(&deposit.currency)?,
             amount: deposit.amount,
             named_by_other: deposit.named_by_other,
+            by_depositor: deposit.own,
         },
         timestamp: deposit.place.time,
     })

@@ -48,6 +48,7 @@ fn deposit(script: &Script, byte: u8, number: u64) {
         amount: U256::from(5),
         id: B256::ZERO.to_string().into(),
         named_by_other: false,
+        by_depositor: false,
     }]);
     script.put(&tx(byte), Transaction::Succeeded(found));
 }

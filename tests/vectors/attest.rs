@@ -73,6 +73,7 @@ fn message(of: &Value) -> Result<Message, String> {
             amount: amount(result, "amount")?,
             id: Arc::from(text(result, "depositId")?),
             named_by_other: false,
+            by_depositor: false,
         },
         timestamp: number(text(&of["extraData"], "timestamp")?)?,
     })

@@ -221,6 +221,10 @@ pub struct Deposit {
     /// Another than the payer may have put the id there (it stands only in calldata that another sent, or the payer's
     /// signature left a place for it): no order is funded by it, and its order sends it to nobody but its depositor.
     pub named_by_other: bool,
+    /// The depositor gave it, as far as the transaction itself says so; anybody can deposit in another's name. No part
+    /// of evidence: nothing that is attested depends on it.
+    #[serde(skip)]
+    pub by_depositor: bool,
 }
 
 /// How a payment is known.

@@ -74,8 +74,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether the depositor gave the deposit: the depositor sent the transaction, or the currency's own events say so. A
-/// currency that the order does not ask for may be anybody's token, whose events prove nothing.
+/// Whether the depositor gave the deposit: the transaction says so, or the currency's own events. A currency that the
+/// order does not ask for may be anybody's token, whose events prove nothing.
 fn is_own(receipt: &Receipt, request: &Request, deposit: &vm::Deposit) -> bool {
     let asked = request.order.inputs.iter().any(|input| {
         let currency = &input.payment.currency;
@@ -87,8 +87,7 @@ fn is_own(receipt: &Receipt, request: &Request, deposit: &vm::Deposit) -> bool {
             && payment.currency == deposit.currency
             && payment.amount == deposit.amount
     };
-    receipt.sender.as_ref() == Some(&deposit.depositor)
-        || (asked && receipt.payments.iter().any(given))
+    deposit.by_depositor || (asked && receipt.payments.iter().any(given))
 }
 
 fn is_same(seen: &Seen<'_>, order: &B256, one: &Deposit, message: &Message) -> bool {

@@ -40,6 +40,7 @@ fn least(order: &Order, deposited: U256) -> U256 {
         amount: deposited,
         id: terms.name().into(),
         named_by_other: false,
+        by_depositor: false,
     };
     let message = Message {
         chain: ChainId::new("origin"),

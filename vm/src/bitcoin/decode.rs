@@ -158,6 +158,7 @@ fn deposits(
         return Err(Refusal("Could not determine depositor".into()));
     }
     let named_by_other = is_open && *id != *NO_ID;
+    let by_depositor = sender(rules, transaction, spent).as_ref() == Some(&depositor);
     let (depository, amount) = received(rules, transaction)?;
     let currency = rules.native.clone();
     Ok(vec![Deposit {
@@ -168,6 +169,7 @@ fn deposits(
         amount,
         id,
         named_by_other,
+        by_depositor,
     }])
 }
 
@@ -258,6 +260,7 @@ pub fn outputs(
             amount: Amount::from(output.value.to_sat()),
             id: named.into(),
             named_by_other: false,
+            by_depositor: false,
         })
     });
     outputs.filter(|it| !it.amount.is_zero()).collect()

@@ -89,7 +89,8 @@ pub fn logged(
             }
             _ => continue,
         };
-        deposits.push(deposit.at(rules, depository, log.index));
+        let by_depositor = calldata.sender == Some(deposit.depositor);
+        deposits.push(deposit.at(rules, depository, log.index, by_depositor));
     }
     deposits
 }
@@ -104,7 +105,7 @@ struct Found {
 }
 
 impl Found {
-    fn at(self, rules: &Rules, depository: EvmAddress, index: u32) -> Deposit {
+    fn at(self, rules: &Rules, depository: EvmAddress, index: u32, by_depositor: bool) -> Deposit {
         Deposit {
             index,
             depository: rules.address(&depository),
@@ -115,6 +116,7 @@ impl Found {
             amount: self.amount,
             id: format!("{:#x}", self.id).into(),
             named_by_other: self.named_by_other,
+            by_depositor,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::types::{Amount, Deposit, Refusal};
 pub const DEPOSIT_NATIVE: [u8; 8] = [0x0d, 0x9e, 0x0d, 0xdf, 0x5f, 0xd5, 0x1c, 0x06];
 pub const DEPOSIT_TOKEN: [u8; 8] = [0x0b, 0x9c, 0x60, 0xda, 0x27, 0xa3, 0xb4, 0x13];
 /// Positions in the accounts of both instructions; the mint is in those of the second only.
+const SENDER: usize = 1;
 const DEPOSITOR: usize = 2;
 const VAULT: usize = 3;
 const MINT: usize = 4;
@@ -27,6 +28,8 @@ struct Said {
     /// The position of the instruction in the list.
     index: u32,
     depositor: Pubkey,
+    /// Whether the depositor gives it: the sender signs, and may be anybody.
+    by_depositor: bool,
     /// `None`: the native currency.
     mint: Option<Pubkey>,
     amount: u64,
@@ -45,6 +48,7 @@ impl Said {
             amount: Amount::from(amount),
             id: hex::encode_prefixed(self.id).into(),
             named_by_other: false,
+            by_depositor: self.by_depositor,
         }
     }
 }
@@ -124,6 +128,7 @@ fn said_by(depository: &Depository, index: u32, step: &Step) -> Result<Option<Sa
     Ok(Some(Said {
         index,
         depositor,
+        by_depositor: step.account(SENDER) == Some(depositor),
         mint,
         amount: u64::from_le_bytes(*amount),
         id: *id,
@@ -203,6 +208,7 @@ fn plain(
         amount: Amount::from(amount),
         id: hex::encode_prefixed([0; 32]).into(),
         named_by_other: false,
+        by_depositor: true,
     };
     if transfer.program == SYSTEM {
         if transfer.to != depository.vault {

@@ -107,6 +107,7 @@ fn deposited(spec: &ChainSpec, found: &Included) -> Vec<Deposit> {
             amount: one.amount,
             id: id.as_str().into(),
             named_by_other: false,
+            by_depositor: true,
         })
     });
     deposits.collect()

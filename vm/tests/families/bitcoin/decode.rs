@@ -107,6 +107,20 @@ fn two_different_depositors_are_ambiguous() {
     assert_eq!(refusal(two), "Transaction names several depositors");
 }
 
+/// Anybody can name another as the depositor.
+#[test]
+fn a_deposit_is_its_depositors_own_if_the_depositor_alone_paid() {
+    let user = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
+    let own = |text: &str, spent: &[&str]| {
+        let spent: Vec<_> = spent.iter().map(|s| Some(of_address(s).unwrap())).collect();
+        let outputs = vec![to(LEGACY, 0.1), note(text.as_bytes())];
+        receipt(outputs, &spent).deposits.unwrap()[0].by_depositor
+    };
+    let of = |depositor: &str| format!("{ID}|depositor={depositor}|");
+    assert!(own(ID, &[PAYER]) && own(&of(PAYER), &[PAYER, PAYER]));
+    assert!(!own(&of(user), &[PAYER]) && !own(ID, &[PAYER, user]));
+}
+
 /// Whoever leaves inputs or outputs to others has not written all that stands there.
 #[test]
 fn a_deposit_that_others_could_complete_funds_no_order_and_is_one_owners() {

@@ -435,6 +435,21 @@ fn calldata_names_a_bare_transfer() {
     assert_eq!(read(&[pull(), nothing], &input(5, ID)), [ZERO, ZERO]);
 }
 
+/// Anybody can deposit in another's name.
+#[test]
+fn a_deposit_is_its_depositors_own_if_the_depositor_sent_the_transaction() {
+    let own = |logs: &[Value]| {
+        let deposits = deposits(logs).unwrap();
+        let own = deposits.iter().map(|deposit| deposit.by_depositor);
+        own.collect::<Vec<_>>()
+    };
+    for (depositor, sent) in [(USER, true), (SECOND, false)] {
+        assert_eq!(own(&[transfer(TOKEN, depositor, DEPOSITORY, 5)]), [sent]);
+        let words = [word(depositor), number(5), ID.into()];
+        assert_eq!(own(&[log(DEPOSITORY, &[NATIVE_TOPIC], &words)]), [sent]);
+    }
+}
+
 /// What a wallet's owner signs is sent by anybody, behind calldata of the sender's own.
 #[test]
 fn calldata_that_the_payer_did_not_send_is_named_by_another() {

@@ -65,6 +65,34 @@ fn the_depositor_is_whom_the_instruction_names() {
     assert_eq!(receipt.block.time, 1_760_000_005);
 }
 
+/// Anybody can pay the fee, and anybody can deposit in another's name.
+#[test]
+fn a_deposit_is_its_depositors_own_if_the_depositor_is_its_instructions_sender() {
+    let (user, other, mint) = (key(1), key(2), key(0x70));
+    let given = |signers: &[Pubkey], sender: Pubkey| {
+        let accounts = [key(0xdd), sender, user, vault(), SYSTEM];
+        let native = Tx::by(signers)
+            .with(program(), &accounts, deposit_native(5, 9))
+            .lamports(vault(), 0, 5);
+        let into = (vault_tokens(&mint, &TOKEN), vault());
+        let accounts = [key(0xdd), sender, user, vault(), mint];
+        let token = Tx::by(signers)
+            .with(program(), &accounts, deposit_token(5, 9))
+            .tokens(into, mint, Some(0), Some(5));
+        [native, token].map(|tx| {
+            let deposit = tx.receipt().deposits.unwrap().remove(0);
+            assert_eq!(deposit.depositor.text(), user.to_string());
+            deposit.by_depositor
+        })
+    };
+    assert_eq!(given(&[user], user), [true; 2]);
+    // Another pays the fee.
+    assert_eq!(given(&[other, user], user), [true; 2]);
+    // Another deposits in the user's name, who may even pay the fee.
+    assert_eq!(given(&[other], other), [false; 2]);
+    assert_eq!(given(&[user, other], other), [false; 2]);
+}
+
 #[test]
 fn deposits_of_one_transaction_share_no_gain() {
     let user = key(1);
@@ -251,10 +279,9 @@ fn a_transfer_to_the_vault_alone_is_a_deposit_without_an_order() {
         .with(COMPUTE_BUDGET, &[], vec![2])
         .lamports(vault(), 1, 101);
     assert_eq!(paid.deposits(), one(100, 0, 0));
-    assert_eq!(
-        paid.receipt().deposits.unwrap()[0].depositor.text(),
-        user.to_string()
-    );
+    let deposit = paid.receipt().deposits.unwrap().remove(0);
+    assert_eq!(deposit.depositor.text(), user.to_string());
+    assert!(deposit.by_depositor);
     let short = native(vault()).lamports(vault(), 1, 100);
     assert_eq!(short.deposits(), refused(99, 100));
     let elsewhere = native(key(3)).lamports(vault(), 1, 101);
