@@ -1,9 +1,11 @@
 //! What the operator lets transactions take and cost: `limits` of a network in the market file. Pure.
 
+use std::fmt::Display;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{UNIT, simulate::MOST_UNITS, size::MOST_OF_EXCHANGE};
+use super::{UNIT, message::MOST_BYTES, simulate::MOST_UNITS, size::MOST_OF_EXCHANGE};
 use crate::{SpecError, trade};
 
 /// What is not set has a default that suits Solana.
@@ -36,11 +38,10 @@ impl Limits {
     pub fn read(listed: &Map<String, Value>) -> Result<Self, SpecError> {
         let read = serde_json::from_value(Value::Object(listed.clone()));
         let read: Self = read.map_err(|error| SpecError(format!("limits: {error}")))?;
-        match read.compute_units {
-            1..=MOST_UNITS => Ok(read),
-            _ => Err(SpecError(format!(
-                "limits.computeUnits: expected 1 to {MOST_UNITS}"
-            ))),
+        match (read.compute_units, read.exchange_bytes) {
+            (1..=MOST_UNITS, 1..=MOST_BYTES) => Ok(read),
+            (1..=MOST_UNITS, _) => Err(expected("exchangeBytes", MOST_BYTES)),
+            _ => Err(expected("computeUnits", MOST_UNITS)),
         }
     }
 
@@ -54,6 +55,10 @@ impl Limits {
             besides: true,
         }
     }
+}
+
+fn expected(name: &str, most: impl Display) -> SpecError {
+    SpecError(format!("limits.{name}: expected 1 to {most}"))
 }
 
 /// See [`crate::Family::limits`].
@@ -86,6 +91,8 @@ mod tests {
         };
         assert_eq!(limits.neutral(), neutral);
         assert_eq!(read(json!({})), Ok(Limits::default()));
+        let most = read(json!({"exchangeBytes": 1_232})).unwrap();
+        assert_eq!(most.exchange_bytes, 1_232);
     }
 
     #[test]
@@ -94,6 +101,8 @@ mod tests {
             (json!({"computeunits": 1}), "computeunits"),
             (json!({"computeUnits": 0}), "computeUnits"),
             (json!({"computeUnits": 1_400_001}), "computeUnits"),
+            (json!({"exchangeBytes": 0}), "exchangeBytes"),
+            (json!({"exchangeBytes": 1_233}), "exchangeBytes"),
             (json!({"maxComputeUnitPrice": -1}), "limits"),
         ] {
             let refused = read(listed).unwrap_err().to_string();
