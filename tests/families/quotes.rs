@@ -209,15 +209,11 @@ fn padded(instructions: &Value, more: usize) -> Value {
     padded
 }
 
-/// A machine whose user has to exchange before the deposit.
-async fn exchanging(more: &Arc<AtomicUsize>) -> Machine {
+/// A machine whose user has to exchange before the deposit; `name` is unique.
+async fn exchanging(name: &str, more: &Arc<AtomicUsize>) -> Machine {
     let shared = shared();
     let [from, to, _] = CHAINS;
-    let mut origin = Solana::of(
-        "exchange",
-        from,
-        (aggregator::USER, aggregator::OUTPUT_MINT),
-    );
+    let mut origin = Solana::of(name, from, (aggregator::USER, aggregator::OUTPUT_MINT));
     let about = origin.about();
     let mut coin = listed((&about.native, 9), "SOL", ("sol", "major", PRICE));
     coin["solver"] = false.into();
@@ -230,9 +226,13 @@ async fn exchanging(more: &Arc<AtomicUsize>) -> Machine {
 
 /// The answer to a request for a quote of what the aggregator exchanges.
 async fn exchange(m: &Machine) -> Answer {
-    let changes = json!({
-        "destinationCurrency": m.destination.about().token, "slippageTolerance": "0",
-    });
+    exchange_with(m, json!({})).await
+}
+
+/// The same, whose body has these fields besides.
+async fn exchange_with(m: &Machine, mut changes: Value) -> Answer {
+    changes["destinationCurrency"] = json!(m.destination.about().token);
+    changes["slippageTolerance"] = json!("0");
     let amount = U256::from(aggregator::INPUT);
     m.asked(Asset::Native, amount, changes).await
 }
@@ -249,7 +249,7 @@ fn told(refused: &Answer) -> [usize; 3] {
 #[test]
 fn exchange_of_1172_bytes_is_quoted_and_one_of_1173_is_refused_with_its_size() {
     let more = Arc::<AtomicUsize>::default();
-    let made = async || exchanging(&more).await;
+    let made = async || exchanging("exchange", &more).await;
     passes(lived(1, made, async |m: &mut Machine| {
         m.settlement(Act::Fees(Fees::Low));
         m.pass(20).await;
@@ -273,6 +273,34 @@ fn exchange_of_1172_bytes_is_quoted_and_one_of_1173_is_refused_with_its_size() {
                 .len(),
             1
         );
+        Vec::new()
+    }));
+}
+
+#[test]
+fn exchange_on_solana_goes_through_the_sources_that_its_user_allows() {
+    let more = Arc::<AtomicUsize>::default();
+    let made = async || exchanging("sources", &more).await;
+    passes(lived(1, made, async |m: &mut Machine| {
+        m.settlement(Act::Fees(Fees::Low));
+        m.pass(20).await;
+        for (list, source, allowed) in [
+            ("excludedSwapSources", "jupiter", false),
+            ("excludedSwapSources", "another", true),
+            ("includedOriginSwapSources", "jupiter", true),
+            ("includedOriginSwapSources", "another", false),
+            ("includedDestinationSwapSources", "another", true),
+        ] {
+            let answer = exchange_with(m, json!({ list: [source] })).await;
+            if !allowed {
+                assert_eq!(code(&answer), "NO_SWAP_ROUTES_FOUND", "{list} {source}");
+                continue;
+            }
+            let (status, answer) = answer;
+            assert_eq!(status, StatusCode::OK, "{list} {source}: {answer}");
+            let router = &answer["details"]["route"]["origin"]["router"];
+            assert_eq!(router, "jupiter", "{list} {source}");
+        }
         Vec::new()
     }));
 }
