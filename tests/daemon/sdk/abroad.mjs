@@ -1,12 +1,21 @@
 // Wallets on Bitcoin and Solana, as the published adapters take them, unmodified: each signs with the job's key. On
 // Bitcoin the address is of any kind that one key spends.
 //
-// Read here of the job: {abroad: [{id, name, vmType, rpc, address, secret}]}. A secret is 32 bytes in hex.
+// Read here of the job: {abroad: [{id, name, vmType, rpc, address, secret, sponsor?}]}. A secret is 32 bytes in hex; that of
+// a sponsor pays for the transactions on Solana, and signs them first.
 
 import { axios, convertViemChainToRelayChain } from '@relayprotocol/relay-sdk'
 import { adaptBitcoinWallet } from '@relayprotocol/relay-bitcoin-wallet-adapter'
 import { adaptSolanaWallet } from '@relayprotocol/relay-svm-wallet-adapter'
-import { Connection, Keypair } from '@solana/web3.js'
+import {
+  AddressLookupTableAccount,
+  Connection,
+  Keypair,
+  PublicKey,
+  TransactionInstruction,
+  TransactionMessage,
+  VersionedTransaction,
+} from '@solana/web3.js'
 import { schnorr, secp256k1 } from '@noble/curves/secp256k1'
 import { initEccLib } from 'bitcoinjs-lib'
 import * as viem from 'viem'
@@ -88,8 +97,8 @@ async function send(rpc, raw) {
   return result
 }
 
-function solana({ id, rpc, address, secret }) {
-  const pair = Keypair.fromSeed(viem.hexToBytes(secret))
+function solana({ id, rpc, address, secret, sponsor }) {
+  const [pair, payer] = [secret, sponsor].map((seed) => seed && Keypair.fromSeed(viem.hexToBytes(seed)))
   const connection = new Connection(rpc, 'confirmed')
   // The node has no sockets to be told over.
   connection.confirmTransaction = async ({ signature }) => {
@@ -100,8 +109,28 @@ function solana({ id, rpc, address, secret }) {
       await new Promise((resolve) => setTimeout(resolve, 200))
     }
   }
-  return adaptSolanaWallet(address, id, connection, async (transaction) => {
-    transaction.sign([pair])
+  const sign = async (transaction) => {
+    transaction.sign(payer ? [payer, pair] : [pair])
     return { signature: await connection.sendTransaction(transaction) }
+  }
+  return adaptSolanaWallet(address, id, connection, sign, payer?.publicKey.toBase58())
+}
+
+// The bytes of the signed transaction of a step, with these lookup tables, as the Solana adapter compiles it.
+export function size({ step, tables, payer }) {
+  const instructions = step.instructions.map(({ keys, programId, data }) => {
+    const accounts = keys.map((key) => ({ ...key, pubkey: new PublicKey(key.pubkey) }))
+    return new TransactionInstruction({
+      keys: accounts,
+      programId: new PublicKey(programId),
+      data: Buffer.from(data, 'hex'),
+    })
   })
+  const listed = tables.map(({ key, addresses }) => {
+    const state = { addresses: addresses.map((address) => new PublicKey(address)) }
+    return new AddressLookupTableAccount({ key: new PublicKey(key), state })
+  })
+  const recentBlockhash = PublicKey.default.toBase58()
+  const message = new TransactionMessage({ payerKey: new PublicKey(payer), recentBlockhash, instructions })
+  return new VersionedTransaction(message.compileToV0Message(listed)).serialize().length
 }

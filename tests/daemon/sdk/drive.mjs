@@ -47,6 +47,10 @@ const jobs = {
   async quote() {
     return { quote: await quote() }
   },
+  // The bytes of the transactions of steps on Solana.
+  async sizes() {
+    return { sizes: job.compiled.map(abroad.size) }
+  },
   // A quote, and every step of it, until the client says that it is done.
   async execute() {
     const quoted = job.quoted ?? (await quote())

@@ -1,9 +1,12 @@
 //! Tokens on Solana through the published client and its wallet adapter: a plain one, and one of Token-2022 whose
 //! transfers cost.
 
-use std::{slice, sync::Arc};
+use std::{ops::Range, slice, sync::Arc};
 
-use alloy::primitives::{Address, U256};
+use alloy::{
+    hex::{decode, encode},
+    primitives::{Address, U256},
+};
 use devnet::{
     solana::{LocalChain, Token},
     world::{Abroad, Pace},
@@ -18,6 +21,13 @@ const DOLLARS: u64 = 100 * USD;
 const ETHER: u64 = 40 * MILLI;
 /// Bytes of an account of the older token program.
 const ACCOUNT: usize = 165;
+/// Lamports of a signature.
+const SIGNATURE: u64 = 5_000;
+const COMPUTE_BUDGET: &str = "ComputeBudget111111111111111111111111111111";
+/// Where the amount stands in a deposit's data: behind the eight bytes of its kind.
+const DEPOSITED: Range<usize> = 8..16;
+/// Steps of quotes, and how long web3.js makes their transactions, which is as long as the daemon finds them.
+const COMPILED: &str = include_str!("../../../vm/fixtures/recorded/web3-sizes.json");
 /// How long a deposit may wait that nobody watches.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
@@ -27,6 +37,10 @@ const SELLER: &str = "seller of tokens";
 const COMPILER: &str = "seller with a lookup table";
 const REFUNDED: &str = "seller who is refunded";
 const TAXED: &str = "seller of costly tokens";
+/// Who has tokens and no lamports, and who pays for their transactions.
+const POOR: &str = "seller without lamports";
+const POOR_REFUNDED: &str = "seller without lamports who is refunded";
+const SPONSOR: &str = "sponsor";
 /// Who has nothing there, not even an account of the tokens.
 const BUYER: &str = "buyer of tokens";
 const TAXED_BUYER: &str = "buyer of costly tokens";
@@ -41,17 +55,22 @@ struct Market {
 impl Market {
     async fn open() -> Self {
         let solana = Arc::new(Abroad::solana().await.unwrap());
-        for name in [SELLER, COMPILER, REFUNDED, TAXED] {
+        for name in [SELLER, COMPILER, REFUNDED, TAXED, SPONSOR] {
             let account = solana.account(name).unwrap();
             solana.endow(&account).await.unwrap();
         }
         let blocks = solana.run();
         let app = App::among(slice::from_ref(&solana), false, |_| ()).await;
-        Self {
+        let market = Self {
             app,
             solana,
             _blocks: blocks,
+        };
+        for name in [POOR, POOR_REFUNDED] {
+            let account = market.account(name).parse().unwrap();
+            market.chain().give_tokens(&account).unwrap();
         }
+        market
     }
 
     fn chain(&self) -> &LocalChain {
@@ -77,24 +96,48 @@ impl Market {
         self.chain().cluster.tokens(&owner, token)
     }
 
+    fn lamports(&self, name: &str) -> u64 {
+        let account = self.account(name).parse().unwrap();
+        self.chain().cluster.balance(&account)
+    }
+
     async fn ether(&self, of: Address) -> U256 {
         held(&self.app.world.destination, Address::ZERO, of).await
     }
 
-    /// What the client does as somebody on Solana, with a quote from a token to the native currency of the EVM chain.
+    /// What is asked for a quote from a token to the native currency of the EVM chain.
+    fn sale(&self, (who, token): (&str, Token), to: Address) -> Value {
+        json!({
+            "chainId": self.solana.number(), "toChainId": self.app.world.destination.node.chain_id,
+            "currency": token.0.to_string(), "toCurrency": ETH, "amount": DOLLARS.to_string(),
+            "tradeType": "EXACT_INPUT", "user": self.account(who), "recipient": hex(to),
+        })
+    }
+
+    /// What the client does as somebody on Solana, with such a quote.
     async fn sells(
         &self,
         (what, source): (&str, &str),
         (who, token): (&str, Token),
         to: Address,
     ) -> Value {
-        let quote = json!({
-            "chainId": self.solana.number(), "toChainId": self.app.world.destination.node.chain_id,
-            "currency": token.0.to_string(), "toCurrency": ETH, "amount": DOLLARS.to_string(),
-            "tradeType": "EXACT_INPUT", "user": self.account(who), "recipient": hex(to),
-        });
+        let quote = self.sale((who, token), to);
         let wallet = self.solana.wallet(who).unwrap();
         let job = json!({"what": what, "source": source, "abroad": [wallet], "quote": quote});
+        self.app.drive(job).await
+    }
+
+    /// The same of the plain token, where the sponsor pays for the transaction, whose work is limited; with the quote
+    /// `quoted` where that is one.
+    async fn sponsored(&self, what: &str, (who, to): (&str, Address), quoted: &Value) -> Value {
+        let [plain, _] = self.tokens();
+        let mut quote = self.sale((who, plain), to);
+        quote["options"] = json!({
+            "depositFeePayer": self.account(SPONSOR), "includeComputeUnitLimit": true,
+        });
+        let mut wallet = self.solana.wallet(who).unwrap();
+        wallet["sponsor"] = self.solana.wallet(SPONSOR).unwrap()["secret"].clone();
+        let job = json!({"what": what, "abroad": [wallet], "quote": quote, "quoted": quoted});
         self.app.drive(job).await
     }
 
@@ -120,6 +163,61 @@ impl Market {
         assert_eq!(step_ids(&done), ["deposit"]);
         assert_eq!(had - self.holds(SELLER, plain), DOLLARS);
         assert_eq!(self.ether(to).await - before, promised(&done), "{done}");
+    }
+
+    /// The vault has its account for the tokens: whoever deposits first opens that.
+    async fn sponsor_pays_for_a_deposit(&self) {
+        let ([plain, _], to) = (self.tokens(), self.app.customer(3).address());
+        let (had, before) = (self.holds(POOR, plain), self.ether(to).await);
+        let lamports = self.lamports(SPONSOR);
+        let done = self.sponsored("execute", (POOR, to), &Value::Null).await;
+        self.app.succeeded(&done).await;
+        assert_eq!(step_ids(&done), ["deposit"]);
+        let instructions = &done["quote"]["steps"][0]["items"][0]["data"]["instructions"];
+        assert_eq!(instructions[0]["programId"], COMPUTE_BUDGET, "{done}");
+        assert_eq!(had - self.holds(POOR, plain), DOLLARS);
+        assert_eq!(self.ether(to).await - before, promised(&done), "{done}");
+        // The sponsor's and the user's.
+        assert_eq!(lamports - self.lamports(SPONSOR), 2 * SIGNATURE);
+        assert_eq!(self.lamports(POOR), 0);
+    }
+
+    /// It is the user's own, whoever pays for the transaction: the request is told as refunded.
+    async fn short_deposit_that_a_sponsor_pays_for_is_given_back(&self) {
+        let who = (POOR_REFUNDED, self.app.customer(5).address());
+        let [plain, _] = self.tokens();
+        let had = self.holds(POOR_REFUNDED, plain);
+        let quoted = self.sponsored("quote", who, &Value::Null).await;
+        self.app.succeeded(&quoted).await;
+        let mut short = quoted["quote"].clone();
+        let instructions = &mut short["steps"][0]["items"][0]["data"]["instructions"];
+        let deposit = instructions.as_array_mut().unwrap().last_mut().unwrap();
+        let mut data = decode(deposit["data"].as_str().unwrap()).unwrap();
+        data[DEPOSITED].copy_from_slice(&(DOLLARS - 1).to_le_bytes());
+        deposit["data"] = encode(data).into();
+        let done = self.sponsored("execute", who, &short).await;
+        assert_eq!(done["error"], "Transaction failed: Refunded", "{done}");
+        let cost = had - self.holds(POOR_REFUNDED, plain);
+        assert!((1..DOLLARS / 10).contains(&cost), "{cost}: {done}");
+        let status = self.app.status(&short).await;
+        let refunds = status["txHashes"].as_array();
+        assert!(refunds.is_some_and(|all| !all.is_empty()), "{status}");
+    }
+
+    async fn deposits_that_a_sponsor_pays_for(&self) {
+        self.token_is_deposited().await;
+        self.sponsor_pays_for_a_deposit().await;
+        self.short_deposit_that_a_sponsor_pays_for_is_given_back()
+            .await;
+    }
+
+    async fn transactions_are_as_long_as_web3_makes_them(&self) {
+        let compiled: Value = serde_json::from_str(COMPILED).unwrap();
+        let steps = compiled.as_array().unwrap().iter();
+        let known: Vec<_> = steps.map(|one| one["bytes"].clone()).collect();
+        let job = json!({"what": "sizes", "compiled": compiled});
+        let told = self.app.drive(job).await;
+        assert_eq!(told["sizes"], json!(known), "{told}");
     }
 
     /// A wallet compiles the same step with a lookup table of all that does not sign.
@@ -198,7 +296,8 @@ impl Market {
 async fn tokens_of_solana_are_bridged_both_ways_or_given_back() {
     let market = Market::open().await;
     tokio::join!(
-        market.token_is_deposited(),
+        market.deposits_that_a_sponsor_pays_for(),
+        market.transactions_are_as_long_as_web3_makes_them(),
         market.deposit_with_a_lookup_table_is_found(),
         market.recipient_without_an_account_is_paid(),
         market.nobody_is_paid_in_a_token_whose_transfers_cost(),

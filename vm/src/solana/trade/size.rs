@@ -50,8 +50,20 @@ fn bytes(
 
 #[cfg(test)]
 mod tests {
+    use alloy::hex;
+    use serde_json::Value;
+
     use super::*;
-    use crate::solana::trade::body::{Account, Instruction};
+    use crate::solana::{
+        programs::COMPUTE_BUDGET,
+        trade::body::{Account, Instruction},
+    };
+
+    /// Steps as their users are shown them, and how long web3.js makes their transactions.
+    const COMPILED: &str = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/recorded/web3-sizes.json"
+    ));
 
     fn key(byte: u8) -> Pubkey {
         Pubkey::new_from_array([byte; 32])
@@ -115,6 +127,56 @@ mod tests {
             addresses: vec![key(60)],
         };
         assert_eq!(bytes(&body, &key(1), &[other]).unwrap(), parts);
+    }
+
+    fn named(text: &Value) -> Pubkey {
+        text.as_str().unwrap().parse().unwrap()
+    }
+
+    fn list(value: &Value) -> std::slice::Iter<'_, Value> {
+        value.as_array().unwrap().iter()
+    }
+
+    fn instruction(shown: &Value) -> Instruction {
+        let accounts = list(&shown["keys"]).map(|account| Account {
+            key: named(&account["pubkey"]).to_bytes(),
+            signs: account["isSigner"] == true,
+            writable: account["isWritable"] == true,
+        });
+        Instruction {
+            program: named(&shown["programId"]).to_bytes(),
+            accounts: accounts.collect(),
+            data: hex::decode(shown["data"].as_str().unwrap()).unwrap(),
+        }
+    }
+
+    /// The driver of the published client has web3.js compile them again.
+    #[test]
+    fn transaction_is_as_long_as_the_published_client_makes_it() {
+        let all: Value = serde_json::from_str(COMPILED).unwrap();
+        let mut kinds = Vec::new();
+        for one in list(&all) {
+            let (user, payer) = (named(&one["user"]), named(&one["payer"]));
+            let mut body = Instructions {
+                list: list(&one["step"]["instructions"])
+                    .map(instruction)
+                    .collect(),
+                fee_payer: (payer != user).then(|| payer.to_bytes()),
+                ..Instructions::default()
+            };
+            body.work_limit = body.list[0].program == COMPUTE_BUDGET.to_bytes();
+            body.list.drain(..usize::from(body.work_limit));
+            let tables = list(&one["tables"]).map(|table| AddressLookupTableAccount {
+                key: named(&table["key"]),
+                addresses: list(&table["addresses"]).map(named).collect(),
+            });
+            let tables: Vec<_> = tables.collect();
+            let bytes = bytes(&body, &user, &tables).unwrap();
+            assert_eq!(one["bytes"], bytes, "{}", one["what"]);
+            kinds.push((tables.len(), body.fee_payer.is_some(), body.work_limit));
+        }
+        let (plain, whole) = ((0, false, false), (3, true, true));
+        assert!(kinds.contains(&plain) && kinds.contains(&whole));
     }
 
     #[test]
