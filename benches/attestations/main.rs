@@ -8,8 +8,9 @@
 //! - **providers**: 1, or 3 of which 2 must agree; **delay**: what the node adds to every request.
 //! - **header**: `known` where the transaction's block was read before, `new` where every single
 //!   transaction lies in an old block of its own; `again` where the same deposit is asked about again and
-//!   again while its block is watched, `past` where its block is watched no longer; `-` for a family whose
-//!   reader keeps no block, so that each transaction has its block read.
+//!   again while its block is watched, `past` where its block is watched no longer, `reads` where a build still
+//!   reads the chain for that 45 s later; `-` for a family whose reader keeps no block, so that each transaction
+//!   has its block read.
 //! - **round trips**: the median in units of what one plain request to the node takes, so that the
 //!   figure does not depend on the machine; **posts**: requests that one provider got for one
 //!   attestation, without the background's reading of heads but for a few a second (a fill rests on
@@ -150,6 +151,8 @@ struct Measurements {
     rest: f64,
     /// In MiB.
     resident: u64,
+    /// Whether the chain was still read for a claim that had to be past.
+    still_reads: bool,
 }
 
 /// What the columns beside the measured ones say.
@@ -279,12 +282,11 @@ async fn rows(arguments: &Arguments, subject: &Subject, setting: &Setting) -> Re
         let mut all = Vec::new();
         for Build { name, daemon } in &builds {
             let it = measure(arguments, node, claim, daemon).await?;
-            let (
-                family,
-                Claim {
-                    name: of, header, ..
-                },
-            ) = (subject.family, claim);
+            let (family, of) = (subject.family, claim.name);
+            let header = match it.still_reads {
+                true => "reads",
+                false => claim.header,
+            };
             print!("{family:<8} {of:<8} {header:<7} ");
             row(setting, &it, round_trip, name);
             all.push(it);
@@ -313,9 +315,7 @@ async fn measure(
         .bodies
         .split_at(arguments.connections.min(claim.bodies.len()));
     load.run(claim.route, first).await?;
-    if claim.past {
-        past(&load, node, claim.route, &first[..1]).await?;
-    }
+    let still_reads = claim.past && !past(&load, node, claim.route, &first[..1]).await?;
     if arguments.pause {
         let (name, header) = (claim.name, claim.header);
         println!("# next: {name} {header}, process {}", daemon.id());
@@ -330,18 +330,23 @@ async fn measure(
         cpu: each(daemon.used()? - used),
         rest: each(daemon::used("self")? - own),
         resident: daemon.resident()? >> 20,
+        still_reads,
         measured,
     })
 }
 
-/// Repeats a claim until it is answered without a read of the chain. A build that always reads is measured as it is.
-async fn past(load: &Load, node: &Node, route: &'static str, claim: &[Bytes]) -> Result<()> {
+/// Repeats a claim until it is answered without a read of the chain; `false` for a build that still reads it after
+/// [`WATCHED`].
+async fn past(load: &Load, node: &Node, route: &'static str, claim: &[Bytes]) -> Result<bool> {
     let begun = Instant::now();
     loop {
         let posts = node.posts();
         load.run(route, claim).await?;
-        if node.posts() == posts || begun.elapsed() > WATCHED {
-            return Ok(());
+        if node.posts() == posts {
+            return Ok(true);
+        }
+        if begun.elapsed() > WATCHED {
+            return Ok(false);
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -363,6 +368,7 @@ fn row(setting: &Setting, it: &Measurements, round_trip: Duration, build: &str) 
         cpu,
         rest,
         resident,
+        ..
     } = it;
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let middle = measured.quantile(0.5);
