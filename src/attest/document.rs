@@ -175,7 +175,8 @@ impl Document {
     /// Where the answer differs from `judged`, the answer that the same claim has when it is judged again. Signatures
     /// are not compared.
     pub fn check_answer(&self, judged: &Value) -> Option<Flaw> {
-        differing("", self.answer.as_ref()?, judged).map(Flaw::Answer)
+        let mut first = differences(self.answer.as_ref()?, judged, 1);
+        first.pop().map(Flaw::Answer)
     }
 }
 
@@ -293,27 +294,35 @@ pub fn agreeing(read: &Read) -> usize {
 }
 
 /// Which signatures an answer has is not compared.
-const SIGNATURES: &str = "signatures";
+pub const SIGNATURES: &str = "signatures";
 
-/// The first place where two answers differ, signatures aside.
-pub fn differing(path: &str, found: &Value, wanted: &Value) -> Option<Difference> {
+/// The first `most` places where two answers differ, signatures aside, in the order of their paths. Lists of different
+/// lengths are one place.
+pub fn differences(found: &Value, wanted: &Value, most: usize) -> Vec<Difference> {
+    let mut all = Vec::new();
+    compare("", (found, wanted), most, &mut all);
+    all
+}
+
+fn compare(path: &str, (found, wanted): (&Value, &Value), most: usize, all: &mut Vec<Difference>) {
+    if all.len() >= most {
+        return;
+    }
     match (found, wanted) {
         (Value::Object(one), Value::Object(other)) => {
             let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            let compared = names.into_iter().filter(|name| *name != SIGNATURES);
-            let mut each = compared.filter_map(|name| {
-                let of = |fields: &Map<String, Value>| fields.get(name).cloned();
-                let (one, other) = (of(one).unwrap_or_default(), of(other).unwrap_or_default());
-                differing(&format!("{path}/{name}"), &one, &other)
-            });
-            each.next()
+            for name in names.into_iter().filter(|name| *name != SIGNATURES) {
+                let pair = (&found[name], &wanted[name]);
+                compare(&format!("{path}/{name}"), pair, most, all);
+            }
         }
         (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
-            let mut pairs = one.iter().zip(other).enumerate();
-            pairs.find_map(|(at, (one, other))| differing(&format!("{path}/{at}"), one, other))
+            for (at, pair) in one.iter().zip(other).enumerate() {
+                compare(&format!("{path}/{at}"), pair, most, all);
+            }
         }
-        (one, other) if one == other => None,
-        (one, other) => Some(Difference {
+        (one, other) if one == other => {}
+        (one, other) => all.push(Difference {
             path: path.to_owned(),
             found: short(one),
             wanted: short(other),

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use vm::{http, protocol::limits};
 
 use super::{
-    document::{differing, unsigned},
+    document::{Difference, differences, unsigned},
     evidence::Claim,
 };
 
@@ -25,6 +25,10 @@ const AT_ONCE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The most bytes of a request in the report.
 const LONGEST: usize = 8 << 10;
+/// The most fields of one difference in the report.
+const FIELDS: usize = 32;
+/// The most characters of each of these fields.
+const OF_FIELD: usize = 256;
 /// The most bytes of the report, give or take a line.
 const MOST: u64 = 256 << 20;
 
@@ -155,37 +159,43 @@ impl Shadow {
     }
 }
 
-/// The line of the report about two answers; `None` where they are the same. Two refusals with one status are, unless
-/// both have a code and the codes differ.
+/// The line of the report about two answers; `None` where they are the same. Two refusals with one status are where
+/// their codes are equal, or, unless both have a code, their messages.
 fn difference(claim: &Claim, own: &Answered, theirs: &Answered, now: u64) -> Option<Value> {
-    let (field, ours, others) = match (own.status, theirs.status) {
-        (200, 200) => {
-            let found = differing("", &own.body, &theirs.body)?;
-            (found.path, found.found, found.wanted)
-        }
-        (one, other) if one == other => {
-            let codes = (code(own)?, code(theirs)?);
-            if codes.0 == codes.1 {
-                return None;
-            }
-            ("/code".to_owned(), codes.0.to_owned(), codes.1.to_owned())
-        }
-        _ => (
-            "status".to_owned(),
-            own.body.to_string(),
-            theirs.body.to_string(),
-        ),
+    // One more than the report lists tells whether there are more.
+    let found = match (own.status, theirs.status) {
+        (200, 200) => differences(&own.body, &theirs.body, FIELDS + 1),
+        (one, other) if one == other => refusals(own, theirs).into_iter().collect(),
+        _ => vec![Difference {
+            path: "status".to_owned(),
+            found: own.body.to_string(),
+            wanted: theirs.body.to_string(),
+        }],
     };
+    let path = |one: &Difference| one.path.chars().take(OF_FIELD).collect::<String>();
+    let first = found.first()?;
     let mut line = line(DIFFERS, claim, own, now);
-    line["field"] = field.into();
-    line["ours"]["value"] = ours.into();
-    line["theirs"] = json!({"status": theirs.status, "value": others});
+    line["field"] = path(first).into();
+    line["fields"] = found.iter().take(FIELDS).map(path).collect();
+    line["more"] = (found.len() > FIELDS).into();
+    line["ours"]["value"] = first.found.as_str().into();
+    line["theirs"] = json!({"status": theirs.status, "value": first.wanted});
     Some(line)
 }
 
-/// The stable code of a refusal.
-fn code(answer: &Answered) -> Option<&str> {
-    answer.body["code"].as_str()
+/// How two refusals with one status differ.
+fn refusals(own: &Answered, theirs: &Answered) -> Option<Difference> {
+    let text = |answer: &Answered, name: &str| answer.body[name].as_str().map(str::to_owned);
+    let both = |name| (text(own, name), text(theirs, name));
+    let (path, (found, wanted)) = match both("code") {
+        (None, _) | (_, None) => ("/message", both("message")),
+        codes => ("/code", codes),
+    };
+    (found != wanted).then(|| Difference {
+        path: path.to_owned(),
+        found: found.unwrap_or_default(),
+        wanted: wanted.unwrap_or_default(),
+    })
 }
 
 /// What every line of the report says: when the claim was made, of what kind the line is, the claim, and our status. The
@@ -248,6 +258,10 @@ mod tests {
         let line = difference(&claim(), own, theirs, 7)?;
         assert_eq!((&line["at"], &line["body"]), (&json!(7), &json!("{}")));
         assert_eq!(line["kind"], "differs");
+        assert_eq!(
+            (&line["field"], &line["more"]),
+            (&line["fields"][0], &json!(false))
+        );
         Some(line["field"].as_str().unwrap().to_owned())
     }
 
@@ -271,27 +285,58 @@ mod tests {
         );
         assert_eq!(field(&ok(&one), &refused).unwrap(), "status");
         assert_eq!(field(&gone, &refused).unwrap(), "status");
-        assert_eq!(
-            field(&refused, &answered(400, json!({"message": "b"}))),
-            None
-        );
+        let again = answered(400, json!({"message": "a"}));
+        assert_eq!(field(&refused, &again), None);
     }
 
     #[test]
-    fn refusals_of_one_status_differ_in_their_codes_only() {
+    fn every_field_that_differs_is_listed_up_to_a_bound() {
+        let of = |body: Value| answered(200, body);
+        let compared = |own: Value, theirs: Value| {
+            let line = difference(&claim(), &of(own), &of(theirs), 7).unwrap();
+            let fields = line["fields"].as_array().unwrap().clone();
+            (fields, line["more"].as_bool().unwrap(), line)
+        };
+        let (fields, more, line) = compared(
+            json!({"a": 1, "b": {"c": 2, "d": [3, 4]}, "e": 5, "signatures": [6]}),
+            json!({"a": 2, "b": {"c": 2, "d": [3, 5]}, "f": 5, "signatures": [7]}),
+        );
+        assert_eq!(Value::Array(fields), json!(["/a", "/b/d/1", "/e", "/f"]));
+        assert!(!more);
+        assert_eq!(line["ours"], json!({"status": 200, "value": "1"}));
+        assert_eq!(line["theirs"], json!({"status": 200, "value": "2"}));
+        let many = |count: usize| Value::from_iter((0..count).map(|at| (at.to_string(), at)));
+        for (count, listed, more) in [(FIELDS, FIELDS, false), (FIELDS + 1, FIELDS, true)] {
+            let (fields, is_more, _) = compared(many(count), json!({}));
+            assert_eq!((fields.len(), is_more), (listed, more), "{count}");
+        }
+        let (fields, ..) = compared(json!({("x".repeat(OF_FIELD)): 1}), json!({}));
+        assert_eq!(fields[0].as_str().unwrap().len(), OF_FIELD);
+    }
+
+    #[test]
+    fn refusals_of_one_status_differ_in_their_codes_or_else_in_their_messages() {
         let refused = |body: &Value| answered(400, body.clone());
         let one = refused(&json!({"message": "a", "code": "A"}));
         for (body, differs) in [
-            (json!({"message": "b", "code": "A"}), false),
-            (json!({"message": "a", "code": "B"}), true),
-            (json!({"message": "a"}), false),
-            (json!({"message": "a", "code": 1}), false),
-            (json!("B"), false),
+            (json!({"message": "b", "code": "A"}), None),
+            (json!({"message": "a", "code": "B"}), Some("/code")),
+            (json!({"message": "a"}), None),
+            (json!({"message": "a", "code": 1}), None),
+            (json!({"message": "b"}), Some("/message")),
+            (json!({"message": "b", "code": 1}), Some("/message")),
+            (json!({}), Some("/message")),
+            (json!("B"), Some("/message")),
         ] {
-            let wanted = differs.then(|| "/code".to_owned());
+            let wanted = differs.map(str::to_owned);
             assert_eq!(field(&one, &refused(&body)), wanted, "{body}");
             assert_eq!(field(&refused(&body), &one), wanted, "{body}");
         }
+        // The other oracle has no codes, and neither has what is no answer of an oracle.
+        let bare = |message: &str| refused(&json!({"message": message}));
+        assert_eq!(field(&bare("a"), &bare("b")).unwrap(), "/message");
+        assert_eq!(field(&bare("a"), &bare("a")), None);
+        assert_eq!(field(&refused(&json!(null)), &refused(&json!("B"))), None);
         let line = difference(&claim(), &one, &refused(&json!({"code": "B"})), 7).unwrap();
         assert_eq!(line["ours"], json!({"status": 400, "value": "A"}));
         assert_eq!(line["theirs"], json!({"status": 400, "value": "B"}));
