@@ -105,6 +105,7 @@ const PURE: &[&str] = &[
     "src/attest/execution.rs",
     "src/attest/fill.rs",
     "src/attest/finality.rs",
+    "src/attest/measured.rs",
     "src/attest/order.rs",
     "src/attest/owner.rs",
     "src/attest/paid.rs",

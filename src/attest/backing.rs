@@ -39,6 +39,11 @@ impl Tolerance {
         (u64::from(basis_points) <= BASIS_POINTS).then_some(Self(basis_points))
     }
 
+    /// The tolerance in basis points.
+    pub fn basis_points(self) -> u16 {
+        self.0
+    }
+
     /// Whether a deposit falls short of its input by more than this.
     fn exceeded(self, terms: &Terms, funded: &[Message]) -> bool {
         let mut pairs = terms.inputs.iter().zip(funded);

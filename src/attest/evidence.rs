@@ -1,7 +1,11 @@
 //! Why a statement is signed: the claim of the request that is under way and what was read for it, which the journal
 //! keeps with the statement (guide: evidence).
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    mem::take,
+    sync::{Mutex, PoisonError},
+};
 
 use alloy::primitives::{B256, Bytes};
 use sha2::{Digest, Sha256};
@@ -32,7 +36,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What equal requests share, whoever sends them; `None` for one that is too large to keep.
+    /// What requests share that are equal byte for byte, whoever sends them; `None` for one that is too large to keep.
     pub fn digest(&self) -> Option<B256> {
         if self.size() > self.most(true) {
             return None;
@@ -127,6 +131,8 @@ struct UnderWay {
 
 tokio::task_local! {
     static UNDER_WAY: UnderWay;
+    /// The rules that the claim meets, in words; there where somebody wants to know them.
+    static MET: Mutex<Vec<String>>;
 }
 
 /// Does `work`, which judges `claim`, and records what it reads.
@@ -139,6 +145,27 @@ pub async fn of<T>(claim: Claim, known: Known, work: impl Future<Output = T>) ->
     let reads = under_way.reads.clone();
     let work = evidence::during(&reads, work);
     UNDER_WAY.scope(under_way, work).await
+}
+
+/// Does `work`, which judges a claim. Returns with its answer the rules besides finality that the claim meets, in words.
+pub async fn ruled<T>(work: impl Future<Output = T>) -> (T, Vec<String>) {
+    let noted = async {
+        let answer = work.await;
+        let met = |all: &Mutex<Vec<String>>| {
+            take(&mut *all.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        (answer, MET.try_with(met).unwrap_or_default())
+    };
+    MET.scope(Mutex::default(), noted).await
+}
+
+/// Notes rules that the claim that is judged now meets. Nothing is done where nobody wants to know them.
+pub fn met(rules: impl FnOnce() -> Vec<String>) {
+    let note = |all: &Mutex<Vec<String>>| {
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(rules());
+    };
+    MET.try_with(note).unwrap_or_default();
 }
 
 /// Whether no claim was signed before that is equal to the one that is judged now.

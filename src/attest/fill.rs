@@ -7,23 +7,21 @@ use super::{
     Refusal,
     backing::Backing,
     claim::malformed,
+    measured::{Measured, Paid, What},
     order::{OutputTerms, Terms},
     paid::{self, Expected, Ledger, Named, Served},
     statement::Outcome,
 };
 
-/// Refuses a fill that falls short of the order; returns the payments that serve it.
-pub fn judge(
-    terms: &Terms,
-    backing: &Backing<'_>,
-    seen: &Seen<'_>,
-) -> Result<Vec<Served>, Refusal> {
+/// Refuses a fill that falls short of the order; returns the payments that serve it, and the rules that they meet.
+pub fn judge(terms: &Terms, backing: &Backing<'_>, seen: &Seen<'_>) -> Result<Paid, Refusal> {
     let output = &terms.output;
     check_ordered(output)?;
     backing.check(terms)?;
     let receipt = paid::usable(seen, terms.id, output.deadline)?;
     paid::check_apart(seen, backing.inputs, (terms.id, terms.solver))?;
     let mut ledger = Ledger::default();
+    let mut rules = Vec::with_capacity(output.payments.len() + 2);
     for (index, payment) in output.payments.iter().enumerate() {
         let mut expected = Expected {
             order: terms.id,
@@ -47,14 +45,26 @@ pub fn judge(
             return Err(ledger.short(seen, (&expected, &named(output)), short));
         }
         ledger.take(seen, &expected, minimum);
+        rules.push(Measured {
+            what: What::Payment(index),
+            found: paid,
+            bound: minimum,
+        });
     }
     check_calls(output, seen, receipt)?;
     let mut served = ledger.served()?;
     // An order may ask for calls only: without this, one transaction would serve every deposit of it.
     if !output.calls.is_empty() {
         served.push(Served::calls(seen, terms.solver));
+        let made = U1024::from(output.calls.len());
+        rules.push(Measured {
+            what: What::Calls,
+            found: made,
+            bound: made,
+        });
     }
-    Ok(served)
+    rules.push(Measured::in_time(receipt.block.time, output.deadline));
+    Ok(Paid { served, rules })
 }
 
 /// Refuses an order that a payment of nothing would fill.

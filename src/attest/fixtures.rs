@@ -270,7 +270,7 @@ impl Fixture {
     /// All checks of a fill, in their order.
     pub fn judge_fill(&self) -> Result<(Difference, Vec<Served>), Refusal> {
         self.judged(Outcome::Fill, |terms, backing| {
-            fill::judge(terms, backing, &self.fill.seen())
+            fill::judge(terms, backing, &self.fill.seen()).map(|paid| paid.served)
         })
     }
 
@@ -278,7 +278,7 @@ impl Fixture {
     pub fn judge_refund(&self) -> Result<Vec<Served>, Refusal> {
         let seen: Vec<_> = self.refunded.iter().map(|read| Some(read.seen())).collect();
         let judged = self.judged(Outcome::Refund, |terms, backing| {
-            refund::judge(terms, &self.refunds, backing, &seen)
+            refund::judge(terms, &self.refunds, backing, &seen).map(|paid| paid.served)
         });
         judged.map(|(_, served)| served)
     }

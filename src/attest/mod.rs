@@ -2,7 +2,8 @@
 //!
 //! One file per claim, pure over what was read: [`deposit`], [`order`] with [`fill`] and [`refund`] (both over
 //! [`paid`]), [`recover`], [`owner`], [`withdrawal`], [`mapping`]. [`execution`] makes the hub's actions, [`finality`] the
-//! required finality, [`refusal`] has every refusal, and [`claim`] the limits of claims.
+//! required finality, [`refusal`] has every refusal, [`claim`] the limits of claims, and [`measured`] the rules of an
+//! order beside what was found.
 //!
 //! [`document`] is a signed statement with its evidence, and its checks.
 //!
@@ -24,6 +25,7 @@ pub mod finality;
 mod fixtures;
 pub mod journal;
 pub mod mapping;
+pub mod measured;
 pub mod order;
 pub mod owner;
 pub mod paid;

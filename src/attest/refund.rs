@@ -10,8 +10,9 @@ use super::{
     backing::Backing,
     claim::{bounded, malformed},
     deposit::Message,
+    measured::{Measured, Paid, What},
     order::{RefundTerms, Terms},
-    paid::{self, Expected, Ledger, Named, Payer, Served},
+    paid::{self, Expected, Ledger, Named, Payer},
     statement::Outcome,
 };
 
@@ -47,15 +48,15 @@ pub fn chosen<'a>(
 }
 
 /// Refuses refunds that fall short, or that another account than the solver paid; returns the payments that serve the
-/// order. `seen[n]` is the transaction of `refunds[n]`, if that input was refunded.
+/// order, and the rules that they meet. `seen[n]` is the transaction of `refunds[n]`, if that input was refunded.
 pub fn judge(
     terms: &Terms,
     refunds: &[Refund],
     backing: &Backing<'_>,
     seen: &[Option<Seen<'_>>],
-) -> Result<Vec<Served>, Refusal> {
+) -> Result<Paid, Refusal> {
     let difference = backing.check(terms)?;
-    let mut ledger = Ledger::default();
+    let (mut ledger, mut rules) = (Ledger::default(), Vec::new());
     for (index, (at, option)) in chosen(terms, refunds)?.into_iter().enumerate() {
         let missing = || Refusal::MissingRefund(index);
         let seen = seen.get(at).and_then(Option::as_ref).ok_or_else(missing)?;
@@ -67,10 +68,15 @@ pub fn judge(
             minimum: difference.scale(option.minimum),
             payer: backing.payer(Outcome::Refund),
         };
-        given.check(&mut ledger, terms, seen)?;
+        rules.push(given.check(&mut ledger, terms, seen)?);
+        let time = seen.receipt()?.block.time;
+        rules.push(Measured::in_time(time, option.deadline));
         paid::check_apart(seen, backing.inputs, (terms.id, terms.solver))?;
     }
-    ledger.served()
+    Ok(Paid {
+        served: ledger.served()?,
+        rules,
+    })
 }
 
 /// The refund of one input.
@@ -83,7 +89,12 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    fn check(&self, ledger: &mut Ledger, terms: &Terms, seen: &Seen<'_>) -> Result<(), Refusal> {
+    fn check(
+        &self,
+        ledger: &mut Ledger,
+        terms: &Terms,
+        seen: &Seen<'_>,
+    ) -> Result<Measured, Refusal> {
         let (index, option) = (self.index, self.option);
         let mut expected = Expected {
             order: terms.id,
@@ -113,7 +124,11 @@ impl Given<'_> {
             return Err(ledger.short(seen, (&expected, &named), short));
         }
         ledger.take(seen, &expected, minimum);
-        Ok(())
+        Ok(Measured {
+            what: What::Refund(index),
+            found: paid,
+            bound: minimum,
+        })
     }
 }
 

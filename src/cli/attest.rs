@@ -114,6 +114,7 @@ pub fn would_be(rules: &Rules, claim: &Claim, judged: &Judged) -> String {
     let grounds = Grounds {
         rules,
         reads: &judged.reads,
+        met: &judged.met,
         answer: &judged.answer,
     };
     let mut lines = Vec::new();

@@ -18,7 +18,10 @@ use crate::{
     },
     config::Config,
     format::iso,
-    run::{judging::Judging, rules::Rules},
+    run::{
+        judging::{Judged, Judging},
+        rules::Rules,
+    },
 };
 
 /// Who explains cannot tell which other claims are about a transaction.
@@ -118,19 +121,20 @@ impl Explain {
         let mut document = document(key, &reason, evidence);
         let answer = answered(config, rules, &document).await;
         if self.json {
-            document.answer = answer.ok();
+            document.answer = answer.ok().map(|judged| judged.answer);
             return Ok(serde_json::to_string_pretty(&document)?);
         }
-        let (answer, why) = match answer {
-            Ok(answer) => (answer, None),
-            Err(why) => (
-                Value::Null,
-                Some(format!("message     cannot be made again: {why}")),
-            ),
+        let (answer, met, why) = match answer {
+            Ok(judged) => (judged.answer, judged.met, None),
+            Err(why) => {
+                let why = format!("message     cannot be made again: {why}");
+                (Value::Null, Vec::new(), Some(why))
+            }
         };
         let grounds = Grounds {
             rules,
             reads: &evidence.reads,
+            met: &met,
             answer: &answer,
         };
         let mut lines = head(key, &reason).to_vec();
@@ -180,8 +184,8 @@ fn head(key: &str, reason: &Reason) -> [String; 3] {
     ]
 }
 
-/// The oracle's answer, made again over the evidence, with the signature of then.
-async fn answered(config: &Config, rules: &Rules, document: &Document) -> anyhow::Result<Value> {
+/// What the claim is judged to be over the evidence, the oracle's answer with the signature of then.
+async fn answered(config: &Config, rules: &Rules, document: &Document) -> anyhow::Result<Judged> {
     let judging = Judging::over(config, rules, &document.reads, document.signed_at)?;
     let mut judged = judging.judge(&claim(&document.request)).await?;
     if !judged.status.is_success() {
@@ -190,7 +194,7 @@ async fn answered(config: &Config, rules: &Rules, document: &Document) -> anyhow
     if let Some(nobody) = Judging::nobody() {
         signed_by(&mut judged.answer, nobody, document);
     }
-    Ok(judged.answer)
+    Ok(judged)
 }
 
 /// The claim of a document's request.

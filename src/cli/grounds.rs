@@ -1,6 +1,8 @@
 //! The grounds of a statement in words: what was read, what each provider said, the rules that were applied, and what
 //! follows.
 
+mod signed;
+
 use std::collections::HashMap;
 
 use hyper::StatusCode;
@@ -8,7 +10,6 @@ use serde_json::Value;
 use vm::{
     B256, Block, Head, Transaction,
     evidence::{Answer, Question, Read, Rule, Said, Vote},
-    protocol::action::Action,
 };
 
 use crate::{
@@ -66,6 +67,8 @@ pub fn request(target: &str, body: &str, key: Option<&str>) -> Vec<String> {
 pub struct Grounds<'a> {
     pub rules: &'a Rules,
     pub reads: &'a [Read],
+    /// The rules besides finality that were met, in words.
+    pub met: &'a [String],
     /// The oracle's answer.
     pub answer: &'a Value,
 }
@@ -90,12 +93,12 @@ impl Grounds<'_> {
         }
     }
 
-    /// What was read, the rules of this configuration, and what follows.
+    /// What was read, the rules of this configuration, and what is signed.
     pub fn lines(&self) -> Vec<String> {
         self.told(None)
     }
 
-    /// What was read, the rules that were kept with the statement, and what follows.
+    /// What was read, the rules that were kept with the statement, and what is signed.
     pub fn lines_by(&self, kept: &[Rule]) -> Vec<String> {
         self.told(Some(kept))
     }
@@ -104,18 +107,19 @@ impl Grounds<'_> {
         let mut lines = Vec::new();
         for read in self.reads {
             lines.push(format!("read        {}: {}", read.chain, said(read)));
+            lines.push(match read.votes.len() {
+                0 => "              read for an earlier claim; it never changes".to_owned(),
+                all => format!(
+                    "              required {} of {all} providers",
+                    read.required
+                ),
+            });
             lines.extend(read.votes.iter().map(|vote| voted(read, vote)));
-            if read.votes.is_empty() {
-                lines.push("              read for an earlier claim; it never changes".to_owned());
-            }
             lines.extend(self.rule(read, kept));
         }
-        let actions = self
-            .answer
-            .pointer("/execution/actions")
-            .and_then(Value::as_array);
-        let actions = actions.into_iter().flatten().filter_map(Value::as_str);
-        lines.extend(actions.map(action));
+        let met = self.met.iter();
+        lines.extend(met.map(|rule| format!("rule        {rule}")));
+        lines.extend(signed::lines(self.answer));
         lines
     }
 
@@ -260,35 +264,6 @@ fn voted(read: &Read, vote: &Vote) -> String {
         Said::SetAside => "is set aside and was not asked".to_owned(),
     };
     format!("              {}: {said}", vote.provider)
-}
-
-fn action(text: &str) -> String {
-    let decoded = alloy::hex::decode(text).ok();
-    let decoded = decoded.and_then(|bytes| Action::decode(&bytes).ok());
-    match decoded {
-        Some(Action::Mint { to, token, amount }) => {
-            format!("action      mint {amount} of token {token} to {to:#x}")
-        }
-        Some(Action::FastMint {
-            to, token, amount, ..
-        }) => {
-            format!("action      mint {amount} of token {token} to {to:#x}, fast")
-        }
-        Some(Action::Burn {
-            from,
-            token,
-            amount,
-        }) => {
-            format!("action      burn {amount} of token {token} of {from:#x}")
-        }
-        Some(Action::Transfer {
-            from,
-            to,
-            token,
-            amount,
-        }) => format!("action      transfer {amount} of token {token} from {from:#x} to {to:#x}"),
-        None => format!("action      {text}"),
-    }
 }
 
 #[cfg(test)]

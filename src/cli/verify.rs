@@ -42,6 +42,8 @@ struct Findings {
     wrong: Vec<String>,
     /// What its reader should know.
     remarks: Vec<String>,
+    /// The rules besides finality that its claim meets, in words.
+    met: Vec<String>,
 }
 
 impl Verify {
@@ -62,6 +64,7 @@ impl Verify {
             let judged = judging.judge(&claim).await?;
             let evidence = self.compared(&document, "the evidence", &judged);
             found.wrong.extend(evidence);
+            found.met = judged.met;
             if self.chains {
                 let judged = Judging::over_chains(&config, &rules)?.judge(&claim).await?;
                 let chains = self.compared(&document, "the chains", &judged);
@@ -73,7 +76,7 @@ impl Verify {
             let first = "the document does not prove its statement".to_owned();
             bail!(grounds::text(iter::once(first).chain(wrong)));
         }
-        Ok(grounds::text(told(&document, &rules, &found.remarks)?))
+        Ok(grounds::text(told(&document, &rules, &found)?))
     }
 
     fn read(&self) -> anyhow::Result<Document> {
@@ -100,6 +103,7 @@ impl Verify {
         let mut found = Findings {
             wrong: flaws.iter().map(ToString::to_string).collect(),
             remarks: Vec::new(),
+            met: Vec::new(),
         };
         let signer = document.signer;
         match self.accepted(config) {
@@ -186,7 +190,7 @@ fn forced(document: &Document, config: &mut Config) -> Option<String> {
 }
 
 /// What is said of a document that proves its statement.
-fn told(document: &Document, rules: &Rules, remarks: &[String]) -> anyhow::Result<Vec<String>> {
+fn told(document: &Document, rules: &Rules, found: &Findings) -> anyhow::Result<Vec<String>> {
     let (digest, signer) = (document.digest, document.signer);
     let mut lines = vec![
         format!("verified    {}", document.statement),
@@ -194,7 +198,8 @@ fn told(document: &Document, rules: &Rules, remarks: &[String]) -> anyhow::Resul
     ];
     let void = document.void.iter();
     lines.extend(void.map(|why| format!("void        {why}")));
-    lines.extend(remarks.iter().map(|what| format!("remark      {what}")));
+    let remarks = found.remarks.iter();
+    lines.extend(remarks.map(|what| format!("remark      {what}")));
     lines.extend(quorums(&document.reads, rules));
     let (answer, rules) = (
         document.answer.clone().unwrap_or_default(),
@@ -203,6 +208,7 @@ fn told(document: &Document, rules: &Rules, remarks: &[String]) -> anyhow::Resul
     let grounds = Grounds {
         rules: &rules,
         reads: &document.reads,
+        met: &found.met,
         answer: &answer,
     };
     lines.extend(grounds.lines_by(&document.rules));

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     api,
     attest::{
-        evidence::{Claim, Judge},
+        evidence::{Claim, Judge, ruled},
         journal::Journal,
         peers::Peers,
         service::Attestor,
@@ -60,6 +60,8 @@ pub struct Judged {
     pub statements: Vec<Statement>,
     /// Everything that was read.
     pub reads: Vec<Read>,
+    /// The rules besides finality that the claim meets, in words.
+    pub met: Vec<String>,
     /// What the evidence has no answer about.
     pub lacking: Vec<String>,
 }
@@ -173,9 +175,9 @@ impl Judging {
             params,
         };
         let reads = Recorder::default();
-        let judging = evidence::during(&reads, (endpoint.call)(request));
+        let judging = ruled(evidence::during(&reads, (endpoint.call)(request)));
         let judging = NOW.scope(self.at, judging);
-        let answer = match &self.replay {
+        let (answer, met) = match &self.replay {
             None => judging.await,
             Some(replay) => replay.answering(judging).await,
         };
@@ -186,6 +188,7 @@ impl Judging {
             answer: serde_json::from_slice(&whole).unwrap_or_default(),
             statements: self.statements().await?,
             reads: reads.all(),
+            met,
             lacking: self
                 .replay
                 .iter()

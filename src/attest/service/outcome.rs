@@ -12,7 +12,8 @@ use crate::attest::{
     backing::{self, Backing},
     claim::malformed,
     deposit::{Deposits, Message},
-    execution, fill,
+    evidence, execution, fill,
+    measured::{self, Paid},
     order::{self, Difference, Input, Terms},
     paid::Served,
     peers::{Asked, Question},
@@ -76,6 +77,9 @@ pub struct OutcomeAnswer {
     pub difference: Difference,
     pub attested: Attested,
 }
+
+/// The rule of a forced claim, in words.
+const FORCED: &str = "forced: no payment is judged, and the deposits cover what moves";
 
 /// A judged order, to be signed.
 struct Judged {
@@ -192,7 +196,7 @@ impl Attestor {
         &self,
         claimed: Claimed<'_>,
         inputs: &[Found],
-        paid: &dyn Fn(&Backing<'_>) -> Result<Vec<Served>, Refusal>,
+        paid: &dyn Fn(&Backing<'_>) -> Result<Paid, Refusal>,
     ) -> Result<Judged, Refusal> {
         let Claimed {
             outcome,
@@ -205,6 +209,7 @@ impl Attestor {
         if claim.force {
             let funded = order::forced(terms, &deposits)?;
             execution::check_covered(terms, &funded, outcome == Outcome::Fill)?;
+            evidence::met(|| vec![FORCED.to_owned()]);
             return Ok(Judged {
                 funded,
                 served: Vec::new(),
@@ -219,9 +224,12 @@ impl Attestor {
             vouched: claimed.vouched(&funded)?,
             tolerance: self.tolerance,
         };
+        let difference = backing.check(terms)?;
+        let paid = paid(&backing)?;
+        evidence::met(|| measured::words(terms, &backing, &paid.rules));
         Ok(Judged {
-            difference: backing.check(terms)?,
-            served: paid(&backing)?,
+            difference,
+            served: paid.served,
             funded,
         })
     }
