@@ -241,10 +241,12 @@ async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
             let told = intentd(&setup, &daemon, &["explain", &key], "")
                 .await
                 .unwrap();
-            assert!(
-                told.contains("signed      20") && told.contains("request     POST"),
-                "{told}"
-            );
+            for line in ["signed      20", "request     POST", "\nmessage     "] {
+                assert!(told.contains(line), "{line}: {told}");
+            }
+            let met = ["\nrule        deadline: ", "\nrule        forced: "];
+            let is_ruled = met.iter().any(|line| told.contains(line));
+            assert_eq!(is_ruled, key.starts_with("outcome/"), "{told}");
             seen.insert(format!("{transcript} {}", key.split('/').next().unwrap()));
         }
         daemon.stop().await;
@@ -252,6 +254,237 @@ async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
     for kind in KINDS {
         assert!(seen.contains(kind), "{kind}: {seen:?}");
     }
+}
+
+/// A text in which hashes, long numbers, ports, times and the version are equal to all others.
+fn masked(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let words: Vec<_> = line.split(' ').map(mask).collect();
+        words.join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn mask(word: &str) -> String {
+    if let Some(port) = word.strip_prefix("127.0.0.1:") {
+        let number = port.trim_start_matches(|c: char| c.is_ascii_digit());
+        return format!("127.0.0.1:PORT{number}");
+    }
+    if word.starts_with("20") && word.ends_with('Z') {
+        return "TIME".to_owned();
+    }
+    if word.contains("+rules.") {
+        return "VERSION,".to_owned();
+    }
+    let is_hex = |run: &str| run.chars().all(|c| c.is_ascii_hexdigit());
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '…';
+    let mut all = String::new();
+    let mut rest = word;
+    while !rest.is_empty() {
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (run, behind) = rest.split_at(end);
+        let long = run.len() > 20 && is_hex(run.trim_start_matches("0x"));
+        all += if long || run.contains('…') {
+            "…"
+        } else {
+            run
+        };
+        let mut others = behind.chars();
+        all.extend(others.next());
+        rest = others.as_str();
+    }
+    all
+}
+
+#[test]
+fn what_is_masked_is_equal_whether_it_is_shortened_or_not() {
+    let (short, hash) = ("0x81a576ec…bc74", format!("0x{}", "5a".repeat(32)));
+    for (one, other) in [
+        (format!("a/{short}:"), format!("a/{hash}:")),
+        ("75768216…8295".into(), "7".repeat(77)),
+        ("127.0.0.1:28700#2:".into(), "127.0.0.1:9#2:".into()),
+        (
+            "2026-11-28T12:48:20.000Z".into(),
+            "2031-01-01T00:00:00.000Z".into(),
+        ),
+        ("0.1.0+rules.2,".into(), "0.2.0+rules.3,".into()),
+    ] {
+        assert_eq!(masked(&one), masked(&other), "{one}");
+    }
+    for (one, other) in [
+        ("123456789", "123456788"),
+        ("127.0.0.1:28700#2:", "127.0.0.1:28700#3:"),
+        ("rule  140 of 3", "rule  14 of 3"),
+        ("executeAndWithdrawRequest", "genericMappingContract"),
+        ("a b", "a  b"),
+    ] {
+        assert_ne!(masked(one), masked(other), "{one}");
+    }
+}
+
+/// The request of a recorded answer of a route.
+fn messages(path: &str) -> Value {
+    let cases = fixture("recorded/messages.json");
+    let mut cases = cases.as_array().unwrap().iter();
+    let found = cases.find(|case| case["path"] == path && case["response"]["status"] == 200);
+    found.unwrap()["body"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fill_and_a_mapping_are_explained_in_full() {
+    let world = world::world().await;
+    let setup = setup(&world);
+    let daemon = setup.start().await;
+    let (fills, mappings) = (
+        crate::support::chain::FILLS,
+        "/attestations/signatures/nonce-mapping/v2",
+    );
+    let (fill, mapping) = (recorded(fills), messages(mappings));
+    let answer = daemon.post(fills, "apikey1", &fill).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let answer = daemon.post(mappings, "apikey1", &mapping).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let mut entry = answer.json()["genericMapping"].take();
+    let signature = entry["signatures"][0].take();
+    entry.as_object_mut().unwrap().remove("signatures");
+    let directory = daemon.end().await;
+    let keys = statements(&directory).await;
+    let daemon = setup.start_in(directory).await;
+    let explained = async |kind: &str| {
+        let key = keys.iter().find(|key| key.starts_with(kind)).unwrap();
+        intentd(&setup, &daemon, &["explain", key], "")
+            .await
+            .unwrap()
+    };
+    let head = |key: &str, path: &str, body: &Value| {
+        format!(
+            "statement   {key}\ndigest      …\nsigned      TIME by …\nversion     VERSION, rules …\n\
+             request     POST {path} {}\ncaller      int1\n",
+            masked(&body.to_string())
+        )
+    };
+    let told = explained("mapping/").await;
+    let shown = "message     genericMapping {\"data\":\"…\",\"id\":\"…\",\"nonce\":\"…\",\"user\":\"…\"}\n              \
+                 for {\"genericMappingChainId\":\"31337\",\"genericMappingContract\":\"…\"}";
+    let wanted = head("mapping/…/…", mappings, &mapping) + shown;
+    assert_eq!(masked(&told), wanted, "{told}");
+    let contract = &signature["genericMappingContract"];
+    for line in [
+        format!("message     genericMapping {entry}"),
+        format!(
+            "              for {{\"genericMappingChainId\":\"31337\",\"genericMappingContract\":{contract}}}"
+        ),
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+    }
+    let told = explained("outcome/").await;
+    let wanted = head("outcome/…/…", fills, &fill)
+        + "read        ethereum: head 150 …\n\
+           \x20             required 1 of 1 providers\n\
+           \x20             127.0.0.1:PORT: agrees, …\n\
+           read        base: head 150 …\n\
+           \x20             required 1 of 1 providers\n\
+           \x20             127.0.0.1:PORT: agrees, …\n\
+           read        ethereum: transaction …: block 28 … on …, 1 deposits, 1 payments\n\
+           \x20             required 1 of 1 providers\n\
+           \x20             127.0.0.1:PORT: agrees, …\n\
+           rule        122 of 3 blocks deep, 2239999844 of 30 s old: final\n\
+           read        base: transaction …: block 29 … on …, 0 deposits, 1 payments\n\
+           \x20             required 1 of 1 providers\n\
+           \x20             127.0.0.1:PORT: agrees, …\n\
+           rule        121 of 10 blocks deep, 2239999832 of 60 s old: final\n\
+           rule        input 0: 1000 deposited, 1000 ordered, at most 100 basis points less\n\
+           rule        payment 0: 900 paid, at least 900\n\
+           rule        deadline: block time 1760000348, at most 4294967295\n\
+           message     execution {\"idempotencyKey\":\"…\"}\n\
+           \x20             for {\"oracleChainId\":\"31337\",\"oracleContract\":\"…\"}\n\
+           action      transfer 1000 of token … from … to …\n\
+           action      transfer 10 of token … from … to …";
+    // Two chains are read at the same time.
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(sorted(&masked(&told)), sorted(&wanted), "{told}");
+    daemon.stop().await;
+}
+
+/// The blocks of a guide that show a command of the program: its words, and what it prints.
+fn blocks(guide: &str) -> Vec<(Vec<String>, String)> {
+    let blocks = guide.split("```text\n").skip(1).filter_map(|block| {
+        let block = block.split("```").next()?;
+        let (command, printed) = block.strip_prefix("$ intentd ")?.split_once('\n')?;
+        let words = command.split(' ').map(str::to_owned);
+        Some((words.collect(), printed.trim_end().to_owned()))
+    });
+    blocks.collect()
+}
+
+/// What was printed, masked, and which of several providers were late left out.
+fn timeless(text: &str) -> String {
+    let text = masked(text);
+    let lines = text.lines().map(|line| {
+        let (named, of) = match line.split_once("agreed by ") {
+            Some((named, agreed)) => (named, agreed.split_once(" of ").map(|(_, of)| of)),
+            None => (line, None),
+        };
+        match (line.split_once("PORT"), of) {
+            (Some((host, behind)), _) => {
+                let number = behind.split(':').next().unwrap_or_default();
+                format!("{host}PORT{number}")
+            }
+            (None, Some(of)) => format!("{named}agreed by some of {of}"),
+            (None, None) => line.to_owned(),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guide_shows_what_is_printed() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/evidence.md");
+    let blocks = blocks(&std::fs::read_to_string(guide).unwrap());
+    let world = world::world().await;
+    let one = daemon().recorded(&world);
+    let providers = ["ethereum", "second", "third"];
+    let providers = providers.map(|path| format!("http://{}/{path}", world.address));
+    let three = one.clone().with("ETHEREUM_RPC_URL", providers.join(","));
+    let daemon = three.start().await;
+    let claim = recorded(DEPOSITS);
+    let answer = daemon.attest(DEPOSITS, &claim).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let (chain, transaction) = transactions(&claim).remove(0);
+    let sound = document(&three, &daemon, &chain, &transaction).await;
+    let mut unproved = sound.clone();
+    for vote in unproved["reads"][1]["votes"].as_array_mut().unwrap() {
+        vote["said"] = json!({"answer": format!("0x{}", "66".repeat(32))});
+    }
+    let (mut shown, nothing) = (Vec::new(), Value::Null);
+    for (words, printed) in &blocks {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (setup, input) = match &words[..] {
+            ["attest", ..] => (&one, &nothing),
+            ["verify", "-"] => (&three, &unproved),
+            _ => (&three, &sound),
+        };
+        let told = intentd(setup, &daemon, &words, &input.to_string()).await;
+        let told = told.unwrap_or_else(|why| why);
+        // The lines of `explain` follow those of `verify`.
+        let most = match words[0] {
+            "verify" => printed.lines().count(),
+            _ => usize::MAX,
+        };
+        let lines: Vec<_> = told.lines().take(most).collect();
+        let lines = lines.join("\n");
+        match words[0] {
+            "attest" => assert_eq!(masked(&lines), masked(printed), "{words:?}: {told}"),
+            _ => assert_eq!(timeless(&lines), timeless(printed), "{words:?}: {told}"),
+        }
+        shown.push(words[0]);
+    }
+    assert_eq!(shown, ["explain", "verify", "verify", "attest"]);
+    daemon.stop().await;
 }
 
 /// The first recorded request of a route that is answered with an execution.
@@ -914,6 +1147,10 @@ async fn a_shadow_lets_no_signature_out_and_reports_what_the_other_oracle_answer
                 (&json!(200), &json!(200))
             );
             assert_eq!(line["field"], "/execution/actions/0");
+            let fields = line["fields"].as_array().unwrap();
+            for path in ["/execution/actions/0", "/messages/0/result/amount"] {
+                assert!(fields.contains(&json!(path)), "{path}: {line}");
+            }
             assert!(!report.contains("oracleSigner"), "{report}");
         } else {
             assert!(report.is_err());
@@ -969,6 +1206,18 @@ async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_awa
     fast["mode"] = json!("fast");
     let unknown = daemon.post(DEPOSITS, "apikey1", &fast).await;
     assert_eq!(unknown.status, 503, "{}", unknown.body);
+    // Another spelling of a request that was signed is another request.
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-api-key", "apikey1"),
+    ];
+    let mut peers = claim.clone();
+    peers["requestPeerSignatures"] = json!(false);
+    for body in [format!("{claim} "), peers.to_string()] {
+        let body = Some(body.into_bytes());
+        let other = daemon.ask("POST", DEPOSITS, &headers, body).await;
+        assert_eq!(other.status, 503, "{}", other.body);
+    }
     daemon.stop().await;
 }
 
