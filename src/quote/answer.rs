@@ -119,8 +119,8 @@ pub struct Transaction {
     pub data: String,
     pub value: String,
     pub chain_id: u64,
-    /// What the transaction may take: a quarter more than was estimated, or three times the usual where nothing could be.
-    /// `fees.gas` counts without this room.
+    /// What the transaction may take: a quarter more than was estimated and the usual at least, or three times the usual
+    /// where nothing could be. `fees.gas` counts without this room.
     pub gas: String,
     pub max_fee_per_gas: String,
     pub max_priority_fee_per_gas: String,

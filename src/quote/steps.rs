@@ -26,7 +26,7 @@ use crate::request::Operation;
 pub struct Planned {
     pub step: trade::Step,
     pub work: u64,
-    /// What the user is told to let it take, where it was estimated.
+    /// What the user is told to let it take, where it was estimated: the usual at least.
     limit: Option<u64>,
     /// Of the native currency, what the chain charges besides, as far as it says so.
     besides: U256,
@@ -81,9 +81,11 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
     let mut planned = Vec::with_capacity(steps.len());
     for (at, step) in steps.into_iter().enumerate() {
         let estimate = first.filter(|_| at == 0);
+        let usual = usual(chain, plan.amounts, (step.kind, joined));
         planned.push(Planned {
-            work: estimate.unwrap_or_else(|| usual(chain, plan.amounts, (step.kind, joined))),
-            limit: estimate.map(roomy),
+            work: estimate.unwrap_or(usual),
+            // What is not taken is not paid for, and one provider may say too little.
+            limit: estimate.map(|work| roomy(work).max(usual)),
             besides: besides(chain, &step).await,
             step,
         });

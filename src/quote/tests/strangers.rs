@@ -518,16 +518,33 @@ async fn one_provider_of_three_leaves_no_step_out() {
 async fn one_provider_of_three_does_not_decide_the_gas_to_sign() {
     for lies in [false, true] {
         let fixture = Fixture::default();
-        fixture.with(|world| (world.others, world.lies) = (Some(world.fee), lies));
+        fixture.with(|world| {
+            (world.others, world.lies, world.gas) = (Some(world.fee), lies, 2 * GAS);
+        });
         let answer = fixture.quote(json!({})).await.unwrap();
         assert_eq!(super::ids(&answer), ["approve", "deposit"]);
         let gas = |at: usize| answer["steps"][at]["items"][0]["data"].get("gas");
-        let roomy = json!((GAS + GAS / 4).to_string());
+        let roomy = json!((2 * GAS + GAS / 2).to_string());
         assert_eq!(gas(0), Some(&roomy), "{lies}");
         // What comes after it cannot be estimated yet.
         let usual = fixture.repricer().chains["origin"].providers.usual;
         let most = json!((3 * usual(Work::Deposit)).to_string());
         assert_eq!(gas(1), Some(&most), "{lies}");
+    }
+}
+
+#[tokio::test]
+async fn one_provider_of_two_has_nobody_sign_less_gas_than_is_usual() {
+    for spares in [1, GAS / 2 - 1, GAS / 2, GAS * 3 / 5] {
+        let fixture = Fixture::default();
+        fixture.with(|world| world.spares = Some(spares));
+        let answer = fixture.quote(json!({})).await.unwrap();
+        let usual = fixture.repricer().chains["origin"].providers.usual;
+        for (at, work) in [Work::Approve, Work::Deposit].into_iter().enumerate() {
+            let gas = &answer["steps"][at]["items"][0]["data"]["gas"];
+            let gas: u64 = gas.as_str().unwrap().parse().unwrap();
+            assert!(gas >= usual(work), "{spares}: {gas}");
+        }
     }
 }
 
