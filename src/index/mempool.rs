@@ -41,6 +41,8 @@ use crate::{
 /// Rounds in which no provider shows a transaction before its network's quorum is asked where it is: a new block takes
 /// some time to all providers.
 const MISSED: u32 = 3;
+/// The same for one that the quorum had in a block that is not final.
+const INCLUDED: u32 = 20;
 /// Of the time between two blocks, the part between two rounds.
 const PARTS: u64 = 200;
 /// The pause between two rounds in milliseconds, at least and at most.
@@ -71,6 +73,8 @@ struct Watched {
     missed: u32,
     /// A quorum has shown it.
     agreed: bool,
+    /// The quorum had it in a block.
+    included: bool,
 }
 
 /// A transaction that providers show.
@@ -133,7 +137,8 @@ impl Watcher {
         let sighted: Vec<_> = sighted.map(|one| one.transaction.clone()).collect();
         let (waiting, whole) = self.waiting(&sighted).await?;
         for (id, shown) in &waiting {
-            let mut sighting = match known.remove(id) {
+            // One whose block has left the chain is sighted anew.
+            let mut sighting = match known.remove(id).filter(|one| !one.included) {
                 Some(sighting) => sighting,
                 None => self.sight(&shown.waiting, now).await?,
             };
@@ -157,15 +162,19 @@ impl Watcher {
         let mut missed = Vec::new();
         for (id, sighting) in gone {
             sighting.missed = sighting.missed.saturating_add(1);
-            if sighting.missed >= MISSED || sighting.requests.is_empty() {
+            let most = if sighting.included { INCLUDED } else { MISSED };
+            if sighting.missed >= most || sighting.requests.is_empty() {
                 missed.push(id.clone());
             }
         }
         for id in missed {
-            if let Some(sighting) = known.get(&id)
-                && self.has_left(sighting, now).await?
-            {
+            let Some(sighting) = known.get_mut(&id) else {
+                continue;
+            };
+            if self.has_left(sighting, now).await? {
                 known.remove(&id);
+            } else {
+                (sighting.included, sighting.missed) = (true, 0);
             }
         }
         Ok(())
@@ -216,6 +225,7 @@ impl Watcher {
             requests: requests.into_iter().collect(),
             missed: 0,
             agreed: false,
+            included: false,
         };
         let key = transaction::watched(&self.network, &one.transaction.bytes);
         let row = Tracked {
@@ -281,8 +291,8 @@ impl Watcher {
         apply::own(facts, &sent);
     }
 
-    /// Whether the transaction needs no watching any more. Where the network's quorum has it in no block, its requests
-    /// are as they were before it.
+    /// Whether the transaction needs no watching any more: not while the network's quorum has it in a block that may
+    /// leave the chain. Where the quorum has it in none, its requests are as they were before it.
     async fn has_left(&self, sighting: &Watched, now: u64) -> Result<bool, IndexError> {
         if sighting.requests.is_empty() {
             return Ok(true);
@@ -290,8 +300,11 @@ impl Watcher {
         let reader = &self.chain.reader;
         let head = reader.fresh_head().await?;
         let found = reader.transaction(&sighting.transaction, &head).await?;
-        if !matches!(found, Transaction::Missing) {
-            return Ok(true);
+        let finality = &self.chain.spec.finality;
+        match &found {
+            Transaction::Missing => {}
+            Transaction::Failed(failure) => return Ok(finality.met(&failure.block, &head)),
+            Transaction::Succeeded(receipt) => return Ok(finality.met(&receipt.block, &head)),
         }
         let key = transaction::watched(&self.network, &sighting.transaction.bytes);
         for request in &sighting.requests {
@@ -319,6 +332,7 @@ impl Watcher {
                     requests: row.tracked.requests,
                     missed: 0,
                     agreed: false,
+                    included: false,
                 };
                 known.insert(row.id, sighting);
             }

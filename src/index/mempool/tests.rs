@@ -1,11 +1,14 @@
-use std::sync::Mutex;
+use std::{collections::HashMap, sync::Mutex};
 
 use async_trait::async_trait;
 use vm::testing::Script;
 
 use super::*;
 use crate::{
-    index::fixtures,
+    index::{
+        fixtures,
+        submitted::{Network, Transactions},
+    },
     request::{
         self,
         fact::Inclusion,
@@ -83,6 +86,27 @@ impl Bench {
     async fn since(&self) -> Vec<u64> {
         let facts = self.requests.facts(&self.request.id).await.unwrap();
         facts.waited.iter().map(|one| one.since).collect()
+    }
+
+    /// The transaction is in the newest block.
+    fn include(&self, number: u64) {
+        let receipt = vm::testing::receipt(self.script.block(AT));
+        let found = Transaction::Succeeded(receipt);
+        self.script.put(&fixtures::tx(number), found);
+    }
+
+    /// Another block takes its place, with what conflicts with the transaction.
+    fn replace(&self, number: u64) {
+        self.script.reorg(1);
+        self.script.mine(1);
+        self.script.put(&fixtures::tx(number), Transaction::Missing);
+    }
+
+    /// Whether any transaction is looked for.
+    async fn is_watched(&self) -> bool {
+        let store = &**self.requests.store();
+        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::WATCHED]);
+        walk.next().await.unwrap().is_some()
     }
 
     async fn status(&self) -> Status {
@@ -251,4 +275,67 @@ async fn a_sighting_stands_while_providers_have_it_though_they_do_not_list_it() 
     }
     bench.rounds(MISSED).await;
     assert_eq!(bench.since().await, [0; 0]);
+}
+
+/// What looks for transactions beside the watcher, in the network that it watches.
+fn transactions(bench: &Bench) -> Transactions {
+    let network = Network {
+        chain: fixtures::chain("origin", &bench.script),
+        wakeup: Arc::default(),
+        block_seconds: 600,
+        watched: true,
+    };
+    let networks = HashMap::from([("origin".to_owned(), network)]);
+    Transactions::new(
+        Arc::new(fixtures::market()),
+        networks,
+        bench.requests.clone(),
+    )
+}
+
+#[tokio::test]
+async fn a_request_waits_again_when_the_block_of_its_sighted_deposit_has_left_the_chain() {
+    let mut bench = Bench::start().await;
+    let transactions = transactions(&bench);
+    bench.show(&[waiting(1, bench.deposit())]);
+    bench.rounds(1).await;
+    bench.include(1);
+    bench.show(&[]);
+    bench.rounds(MISSED).await;
+    assert_eq!(bench.status().await, Status::Pending);
+    assert!(bench.is_watched().await);
+    bench.replace(1);
+    for round in 1..=INCLUDED {
+        transactions.round(u64::from(round) * 60_000).await.unwrap();
+        bench.rounds(1).await;
+    }
+    assert_eq!(bench.status().await, Status::Waiting);
+    assert!(!bench.is_watched().await);
+}
+
+#[tokio::test]
+async fn what_waits_again_after_its_block_is_sighted_again() {
+    let mut bench = Bench::start().await;
+    let shown = waiting(1, bench.deposit());
+    bench.show(std::slice::from_ref(&shown));
+    bench.rounds(1).await;
+    bench.include(1);
+    bench.show(&[]);
+    bench.rounds(MISSED).await;
+    let place = Inclusion::from(&bench.script.block(AT));
+    let deposit = apply::deposit("origin", &fixtures::tx(1), &place, &bench.deposit());
+    let change = |facts: &mut Facts| {
+        apply::seen(facts, &deposit);
+        apply::gone(facts, deposit.onchain_id, place.hash);
+    };
+    let recorded = bench
+        .requests
+        .record(&bench.request.id, 6, Batch::new(), change);
+    assert!(recorded.await.unwrap().own.is_empty());
+    bench.replace(1);
+    bench.show(&[shown]);
+    bench.rounds(1).await;
+    assert_eq!(bench.status().await, Status::Pending);
+    let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+    assert_eq!(facts.own.len(), 1);
 }
