@@ -75,7 +75,7 @@ impl Solver {
         Ok(true)
     }
 
-    /// Whether so much is approved. If not, the approval of everything is on its way afterwards.
+    /// Whether so much is approved. If not, as a quorum says, the approval of everything is on its way afterwards.
     async fn approve(
         &self,
         account: &SolverAccount,
@@ -88,10 +88,7 @@ impl Solver {
             return Ok(true);
         };
         let providers = &chain.providers;
-        let approved = providers
-            .approved(&account.owner, spender, currency)
-            .await?;
-        if approved >= needed.amount {
+        if providers.suffices(&account.owner, needed).await? {
             return Ok(true);
         }
         let owner = Owner::Approval {
@@ -102,6 +99,9 @@ impl Solver {
         if attempts.any(|(_, attempt)| attempt.owner == owner) {
             return Ok(false);
         }
+        let approved = providers
+            .approved(&account.owner, spender, currency)
+            .await?;
         let listed = chain.listed(currency.text());
         let reset = listed.is_some_and(|listed| listed.approval_reset) && !approved.is_zero();
         let amount = Amount::MAX;

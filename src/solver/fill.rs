@@ -82,7 +82,7 @@ impl Solver {
                 .approved(account, spender, &payment.spends, view.now)
                 .await?
         {
-            return Ok(Paid::Later);
+            return Ok(Paid::Away);
         }
         let repriced = view.deposit(&deposit);
         let repriced = repriced.is_some_and(|deposit| self.is_repriced(view, deposit));
@@ -152,9 +152,8 @@ impl Solver {
                 false => Paid::Fails(FailReason::QuotedGasLimitExceeded),
             }));
         }
-        let work = work.saturating_add(work / 4).min(most);
-        Ok(match account.simulate_with(draft, work).await? {
-            Ok(()) => Ok(work),
+        Ok(match account.roomy(draft, (work, most)).await? {
+            Ok(work) => Ok(work),
             Err(revert) => {
                 let order = request.order_id;
                 tracing::warn!(%order, reason = revert.reason, "fill would revert with its gas");

@@ -158,7 +158,7 @@ enum Paid {
     Reverts,
     /// Too much is at stake on the chain.
     Held,
-    /// Networks, or the market, do not answer.
+    /// Networks, or the market, do not answer; or an approval that the fill needs is on its way.
     Away,
     /// The offer says that the order waits.
     Waits,

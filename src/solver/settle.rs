@@ -237,7 +237,7 @@ impl Settler {
             execution: attested.execution,
         };
         let mut next = task.with(attested.side, sent);
-        (next.tries, next.why, next.refused) = (0, None, false);
+        (next.why, next.refused) = (None, false);
         self.keep(task, &next, batch, |_| ()).await?;
         drop(taken);
         self.account.send(&id, &attempt).await?;

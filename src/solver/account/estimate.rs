@@ -9,15 +9,32 @@ use super::{SolverAccount, attempt};
 use crate::solver::SolverError;
 
 impl SolverAccount {
-    /// The work of a transaction as it will be sent, with room for what changes until it is included; or why it
-    /// would fail, by agreement.
+    /// The work of a transaction as it will be sent ([`Self::roomy`]); or why it would fail, by agreement.
     pub async fn simulate(&self, draft: &Draft) -> Result<Result<u64, Revert>, SolverError> {
         let most = self.chain.providers.limits.work;
-        let work = self.bare_work(draft).await?;
-        Ok(work.map(|work| work.saturating_add(work / 4).min(most)))
+        match self.bare_work(draft).await? {
+            Ok(work) => self.roomy(draft, (work, most)).await,
+            Err(revert) => Ok(Err(revert)),
+        }
     }
 
-    /// As [`Self::simulate`], without room.
+    /// `work` with room for what changes until the transaction is included, at most `most`, with which it still succeeds;
+    /// or why it would fail. Providers that agree on its work may be twice apart: where it fails with the room, it is
+    /// tried with twice that.
+    pub async fn roomy(
+        &self,
+        draft: &Draft,
+        (work, most): (u64, u64),
+    ) -> Result<Result<u64, Revert>, SolverError> {
+        let work = work.saturating_add(work / 4).min(most);
+        let twice = work.saturating_mul(2).min(most);
+        Ok(match self.simulate_with(draft, work).await? {
+            Err(_) if twice > work => self.simulate_with(draft, twice).await?.map(|()| twice),
+            tried => tried.map(|()| work),
+        })
+    }
+
+    /// What a transaction takes now; or why it would fail, by agreement.
     pub async fn bare_work(&self, draft: &Draft) -> Result<Result<u64, Revert>, SolverError> {
         self.tried(draft, self.chain.providers.limits.work).await
     }

@@ -67,8 +67,7 @@ impl Solver {
             tracing::warn!(to = to.text(), gas = work, "a refund takes too much gas");
             return Ok(None);
         }
-        let sent = account.simulate_with(draft, work).await?;
-        Ok(sent.is_ok().then_some(work))
+        Ok(Some(work))
     }
 
     /// A fee in another currency, rounded up; `None`: more than a number can say.

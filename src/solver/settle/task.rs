@@ -63,7 +63,11 @@ impl Task {
 }
 
 impl Settlement {
+    /// With one of its parts changed. Tries count until that part is applied: what is sent may fail as often.
     pub(super) fn with(mut self, side: Side, part: Part) -> Self {
+        if part == Part::Applied {
+            self.tries = 0;
+        }
         match side {
             Side::Deposit => self.deposited = part,
             Side::Outcome => self.outcome = part,

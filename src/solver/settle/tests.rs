@@ -295,6 +295,66 @@ async fn oracle_that_is_busy_is_asked_later() {
     assert_eq!(row(&rig, &request).await, None);
 }
 
+/// Of two providers one says that everything takes less than it does: with so little it would fail in its block.
+#[tokio::test]
+async fn one_liar_of_two_about_gas_has_no_execution_sent() {
+    for work in [1, 15_000] {
+        let mut rig = Rig::new();
+        let request = filled(&mut rig).await;
+        rig.origin.with(|world| {
+            world.pair = true;
+            world.lies.work = Some(work);
+        });
+        let answer = attested(&rig, &request, Side::Deposit).await;
+        let (oracle, ..) = oracle(vec![answer; 5]).await;
+        let settler = settler(&rig, oracle).await;
+        for tries in 1..=5_u32 {
+            settler.round(rig.now).await.unwrap();
+            let waiting = row(&rig, &request).await.unwrap();
+            assert_eq!((waiting.tries, waiting.deposited), (tries, Part::Pending));
+            assert_eq!(waiting.not_before, rig.now + (1_000_u64 << (tries - 1)));
+            rig.now = waiting.not_before;
+        }
+        assert_eq!(settler.account.attempts().await.unwrap(), []);
+        assert_eq!(rig.origin.with(|world| world.broadcasts.len()), 0, "{work}");
+    }
+}
+
+#[tokio::test]
+async fn an_execution_that_never_lands_is_sent_less_and_less_often() {
+    let mut rig = Rig::new();
+    let request = filled(&mut rig).await;
+    let answer = attested(&rig, &request, Side::Deposit).await;
+    let (oracle, answers, _) = oracle(vec![answer; 3]).await;
+    let settler = settler(&rig, oracle).await;
+    for tries in 1..=3_u32 {
+        settler.round(rig.now).await.unwrap();
+        let sent = row(&rig, &request).await.unwrap().deposited;
+        assert!(matches!(sent, Part::Sent { .. }), "{sent:?}");
+        // Its nonce is somebody else's.
+        let nonce = u64::from(tries - 1);
+        rig.origin.intrude(&rig.solver_text(), nonce);
+        rig.mine(10);
+        settler.round(rig.now).await.unwrap();
+        let waiting = row(&rig, &request).await.unwrap();
+        assert_eq!((waiting.tries, waiting.deposited), (tries, Part::Pending));
+        assert_eq!(waiting.not_before, rig.now + (1_000_u64 << (tries - 1)));
+        rig.now = waiting.not_before;
+    }
+    // The next part begins anew once this one is applied.
+    let later = both(&rig, &request).await;
+    answers.lock().unwrap().extend(later);
+    for _ in 0..20 {
+        settler.round(rig.now).await.unwrap();
+        rig.mine(1);
+        let waiting = row(&rig, &request).await;
+        if let Some(waiting) = waiting.filter(|row| row.deposited == Part::Applied) {
+            assert_eq!(waiting.tries, 0);
+        }
+    }
+    assert_eq!(row(&rig, &request).await, None);
+}
+
 /// Whatever is on its way when the process dies is found again: one transaction per execution.
 #[tokio::test]
 async fn settlement_goes_on_where_the_process_died() {

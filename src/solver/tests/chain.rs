@@ -45,6 +45,10 @@ pub struct Lies {
     pub fees: Option<FeeRate>,
     /// Every estimate reverts.
     pub reverts: bool,
+    /// What everything takes, and that all fails which has less than most estimates.
+    pub work: Option<u64>,
+    /// What anybody may take of another's.
+    pub approved: Option<U256>,
     /// Every transaction is in a block.
     pub included: bool,
     /// Nobody has anything.
@@ -175,7 +179,7 @@ impl FakeChain {
         }
     }
 
-    /// Three providers, of which two must agree.
+    /// Three providers, or two, of which two must agree.
     pub fn providers(self: &Arc<Self>) -> Providers {
         let data_fees = self.with(|world| world.data_fee);
         let data_fees = data_fees.map(|_| "0x00000000000000000000000000000000000000f0");
@@ -193,14 +197,15 @@ impl FakeChain {
     }
 
     fn opened(self: &Arc<Self>, limits: Option<Map<String, Value>>) -> Providers {
-        let providers = [true, false, false].map(|first| self.provider(first).trading());
+        let count = if self.with(|world| world.pair) { 2 } else { 3 };
+        let providers = (0..count).map(|at| self.provider(at == 0).trading());
         let context = ProvidersContext {
             spec: self.chain().spec,
             number: self.number,
             required: 2,
             limits,
         };
-        let opened = vm::ethereum::trade::wallet(context, &Codec, providers.into());
+        let opened = vm::ethereum::trade::wallet(context, &Codec, providers.collect());
         let opened = opened.unwrap().unwrap();
         let without_code = self.with(|world| world.without_code);
         Providers {

@@ -1,4 +1,4 @@
-//! One provider of three that lies, lags or hangs; nonces that are somebody else's or nobody's; what
+//! One provider of three, or of two, that lies, lags or hangs; nonces that are somebody else's or nobody's; what
 //! nodes never take.
 
 use std::time::Duration;
@@ -141,6 +141,93 @@ async fn one_liar_of_three_changes_no_fill_and_no_refund() {
         assert_eq!(attempts.len(), 1, "{name}");
         rig.is_clean().await;
     }
+}
+
+/// It says that everything takes less than it does, and that all fails for which less is left than for estimates.
+#[tokio::test]
+async fn one_liar_of_two_about_gas_fails_no_fill_and_puts_off_no_refund_for_long() {
+    for work in [1, 15_000] {
+        let mut rig = Rig::new();
+        for chain in [&rig.origin, &rig.destination] {
+            chain.with(|world| world.pair = true);
+        }
+        rig.lie(Lies {
+            work: Some(work),
+            ..Lies::default()
+        });
+        let filled = rig.funded(1).await;
+        let forced = |request: &mut Request| request.referrer = Some("debug-force-refund".into());
+        let refunded = rig.quote(2, forced).await;
+        rig.deposit(&refunded, |_| ()).await;
+        let solver = rig.solver().await;
+        for _ in 0..3 {
+            for order in [&filled, &refunded] {
+                let _waits = solver.advance(&order.id, rig.now).await;
+            }
+            rig.mine(1);
+        }
+        assert_eq!(rig.facts(&filled).await.failure, None, "{work}");
+        assert_eq!(rig.claim(&refunded).await.pauses, [], "{work}");
+        for chain in [&rig.origin, &rig.destination] {
+            assert_eq!(chain.with(|world| world.broadcasts.len()), 0, "{work}");
+        }
+        drop(solver);
+        rig.lie(Lies::default());
+        rig.settle(&filled).await;
+        rig.settle(&refunded).await;
+        rig.filled(filled.order_id, 1);
+        rig.refunded(refunded.order_id, 2);
+        rig.is_clean().await;
+    }
+}
+
+#[tokio::test]
+async fn one_liar_of_two_has_nothing_approved_again() {
+    let mut rig = Rig::new();
+    rig.destination.with(|world| world.pair = true);
+    let solver = rig.solver().await;
+    let account = &solver.accounts["destination"];
+    assert_eq!(solver.approve_ahead(account, rig.now).await, Ok(false));
+    for _ in 0..10 {
+        rig.mine(1);
+        account.sweep(rig.now / 1_000).await.unwrap();
+    }
+    assert_eq!(solver.approve_ahead(account, rig.now).await, Ok(true));
+    let sent = rig.destination.with(|world| world.broadcasts.len());
+    rig.lie(Lies {
+        approved: Some(U256::ZERO),
+        ..Lies::default()
+    });
+    for _ in 0..10 {
+        let said = solver.approve_ahead(account, rig.now).await;
+        assert!(matches!(said, Err(SolverError::Read(_))), "{said:?}");
+        assert_eq!(account.attempts().await.unwrap(), []);
+        rig.mine(1);
+        account.sweep(rig.now / 1_000).await.unwrap();
+    }
+    let again = rig.destination.with(|world| world.broadcasts.len());
+    assert_eq!(again, sent);
+}
+
+/// No block takes the approval: the order waits as for anything else, and the price of then decides.
+#[tokio::test]
+async fn a_fill_whose_approval_never_comes_ends() {
+    let mut rig = Rig::new();
+    rig.worth = Ok(crate::solver::late::Repriced::Nothing);
+    let request = rig.quote(1, |request| super::routed(request, 1)).await;
+    rig.deposit(&request, |_| ()).await;
+    let solver = rig.begun(&request).await;
+    assert_eq!(rig.destination.waiting(), 1);
+    for _ in 0..3 {
+        rig.now += 101_000;
+        solver.advance(&request.id, rig.now).await.unwrap();
+    }
+    let failure = rig.facts(&request).await.failure;
+    assert_eq!(failure, Some(FailReason::Slippage));
+    drop(solver);
+    rig.settle(&request).await;
+    assert_eq!(rig.destination.paid(request.order_id), []);
+    rig.refunded(request.order_id, 1);
 }
 
 #[tokio::test]

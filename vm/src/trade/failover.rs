@@ -23,6 +23,8 @@ use crate::{
 
 /// By what factor an honest provider's rate is off the middle at most: on EVM chains about twelve blocks of steepest rise.
 const SPREAD: u128 = 4;
+/// How far apart the work is that a quorum's providers find, at most.
+const APART: u64 = 2;
 /// How old a rate may be that only tells what something would cost.
 const RECENT: Duration = Duration::from_secs(2);
 
@@ -140,13 +142,33 @@ impl Failover {
                 Err(revert) => reverts.push(revert),
             }
         }
-        if let Some(work) = greatest(work, self.required) {
-            return Ok(Ok(work));
+        // With much less work than it takes a transaction fails: one that claims so little is not believed.
+        if let Some(units) = greatest(work.clone(), self.required) {
+            let near = |other: &&u64| {
+                units <= other.saturating_mul(APART) && **other <= units.saturating_mul(APART)
+            };
+            return match work.iter().filter(near).count() >= self.required {
+                true => Ok(Ok(units)),
+                false => Err(self.short("estimate", "too far apart")),
+            };
         }
         match reverts.len() >= self.required {
             true => Ok(Err(reverts.swap_remove(0))),
             false => Err(self.short("estimate", "no agreement on a revert")),
         }
+    }
+
+    /// Whether a quorum says yes, or says no. An error where neither does.
+    pub(crate) async fn holds<F: Future<Output = Result<bool, ReadError>>>(
+        &self,
+        what: &'static str,
+        question: impl Fn(TradingProvider) -> F,
+    ) -> Result<bool, ReadError> {
+        let said = self.gather(what, question).await?;
+        let count = |verdict: bool| said.iter().filter(|one| **one == verdict).count();
+        let mut verdicts = [true, false].into_iter();
+        let agreed = verdicts.find(|verdict| count(*verdict) >= self.required);
+        agreed.ok_or_else(|| self.short(what, "no agreement"))
     }
 
     /// Whether what a quorum tried worked, or why it did not.

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::{
-    Account, Draft, Failover, Fee, FeeRate, Funding, Limits, Revert, Signer, TradingProvider,
-    Unfit, Work,
+    Account, Draft, Failover, Fee, FeeRate, Funding, Limits, Revert, Signer, Spend,
+    TradingProvider, Unfit, Work,
 };
 use crate::{
     Chain, ChainSpec, CodecError, ReadError, SpecError,
@@ -123,6 +123,8 @@ pub trait Approvals: Send + Sync {
         spender: &Address,
         currency: &Address,
     ) -> Result<Amount, ReadError>;
+    /// Whether so much of `owner`'s may be taken, as a quorum says; an error where it says neither.
+    async fn suffices(&self, owner: &Address, spend: &Spend<'_>) -> Result<bool, ReadError>;
 }
 
 /// Contracts among the accounts of a chain.
@@ -172,6 +174,14 @@ impl Providers {
         match &self.approvals {
             Some(approvals) => approvals.approved(owner, spender, currency).await,
             None => Ok(Amount::MAX),
+        }
+    }
+
+    /// As [`Approvals::suffices`]; true where nobody needs to be let.
+    pub async fn suffices(&self, owner: &Address, spend: &Spend<'_>) -> Result<bool, ReadError> {
+        match &self.approvals {
+            Some(approvals) => approvals.suffices(owner, spend).await,
+            None => Ok(true),
         }
     }
 

@@ -42,7 +42,7 @@ fn answers() -> Answers<Provider> {
         balance: Some(|own, owner, currency| Box::pin(own.balance(owner, currency))),
         currency: Some(|own, _| Box::pin(own.currency())),
         allowance: Some(|own, owner, spender, currency| {
-            said(Ok(own.chain.allowance([owner, spender, currency])))
+            Box::pin(own.approved([owner, spender, currency]))
         }),
         is_contract: Some(|own, address| {
             let charges = own.chain.with(|world| world.charges_for_bytes);
@@ -76,9 +76,19 @@ impl Provider {
         lies
     }
 
+    async fn approved(&self, of: [&Address; 3]) -> Result<Amount, ReadError> {
+        let lie = self.lies().await.approved;
+        Ok(lie.unwrap_or_else(|| self.chain.allowance(of)))
+    }
+
     async fn estimate(&self, trial: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
-        if self.lies().await.reverts {
+        let lies = self.lies().await;
+        let poor = trial.most.is_some_and(|gas| gas < PLENTY);
+        if lies.reverts || lies.work.is_some() && poor {
             return Ok(Err(refusal()));
+        }
+        if let Some(work) = lies.work {
+            return Ok(Ok(work));
         }
         let call = trial.draft.as_call().unwrap();
         let data: Value = serde_json::from_slice(&call.data).unwrap_or(Value::Null);
@@ -96,16 +106,16 @@ impl Provider {
         Ok(self.chain.with(|world| {
             let among =
                 |orders: &BTreeSet<B256>| order.is_some_and(|order| orders.contains(&order));
-            let poor = trial.most.is_some_and(|gas| gas < PLENTY);
-            let forbidden = among(&world.revert_estimate)
-                || world.wants_more(order, &data)
-                || among(&world.greedy) && poor;
             // Who burns gas only when it is paid for sees what it costs.
             let burns = among(&world.burners);
             let gas = match burns && trial.rate.is_some_and(|rate| rate.base > 0) {
                 true => BURNT,
                 false => world.intrinsic(call.data.len()),
             };
+            let forbidden = among(&world.revert_estimate)
+                || world.wants_more(order, &data)
+                || among(&world.greedy) && poor
+                || trial.most.is_some_and(|most| most < gas);
             let done = world.state().effects(&from, &data);
             match (forbidden, done) {
                 (false, Some(_)) => Ok(gas),

@@ -35,9 +35,11 @@ pub struct World {
     pub charges_for_bytes: bool,
     /// What any transaction's bytes cost; unset where they cost nothing.
     pub data_fee: Option<u64>,
-    /// What the first of the three providers says that is not so.
+    /// There are two providers, not three.
+    pub pair: bool,
+    /// What the first of the providers says that is not so.
     pub lies: Lies,
-    /// All three say it.
+    /// All of them say it.
     pub everybody_lies: bool,
     /// Nodes refuse transactions with data: for now, or for good.
     pub refuse: bool,

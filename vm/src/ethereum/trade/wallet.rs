@@ -17,8 +17,8 @@ use crate::{
     ethereum::revert,
     trade::{
         self, Account, Approvals, Authorization, Body, Call, ContractChecks, Draft, Failover, Fees,
-        OpenAccount, Providers, ProvidersContext, Revert, Signer, TradingProvider, Trial, Unfit,
-        Work,
+        OpenAccount, Providers, ProvidersContext, Revert, Signer, Spend, TradingProvider, Trial,
+        Unfit, Work,
     },
     types::{Address, Amount, U256},
 };
@@ -210,6 +210,15 @@ impl Approvals for Wallet {
             contracts.allowance(owner, spender, currency).await
         };
         self.failover.number("allowance", ask).await
+    }
+
+    async fn suffices(&self, owner: &Address, spend: &Spend<'_>) -> Result<bool, ReadError> {
+        let ask = |provider: TradingProvider| async move {
+            let contracts = provider.contracts()?;
+            let said = contracts.allowance(owner, spend.spender, spend.currency);
+            Ok(said.await? >= spend.amount)
+        };
+        self.failover.holds("allowance", ask).await
     }
 }
 

@@ -90,6 +90,52 @@ async fn two_that_contradict_each_other_say_nothing_of_fees() {
     }
 }
 
+/// With the least of it a transaction would fail, with the greatest it would be too dear.
+#[tokio::test]
+async fn work_of_which_two_are_far_apart_is_none() {
+    let estimated = async |said: &[u64], required: usize| {
+        let each = said.iter().map(|units| Says {
+            estimate: Ok(*units),
+            ..honest()
+        });
+        let failover = among(each.collect(), required);
+        failover.estimate(&Trial::free(&draft())).await
+    };
+    for lie in [0, 1, 24_999, 100_001, u64::MAX] {
+        for said in [[lie, 50_000], [50_000, lie]] {
+            let found = estimated(&said, 2).await;
+            assert!(matches!(found, Err(ReadError::Quorum(_))), "{found:?}");
+        }
+        // One that is enough says what it says.
+        assert_eq!(estimated(&[lie], 1).await, Ok(Ok(lie)));
+    }
+    for (near, agreed) in [(25_000, 25_000), (100_000, 50_000)] {
+        assert_eq!(estimated(&[near, 50_000], 2).await, Ok(Ok(agreed)));
+    }
+}
+
+#[tokio::test]
+async fn yes_and_no_are_what_a_quorum_says() {
+    let held = async |said: &[u64], required: usize| {
+        let each = said.iter().map(|balance| Says {
+            balance: Amount::from(*balance),
+            ..honest()
+        });
+        let ask = |provider: TradingProvider| async move {
+            let (owner, currency) = (fakes::account(1), fakes::account(2));
+            let said = provider.accounts.balance(&owner, &currency);
+            Ok(said.await? >= Amount::from(9))
+        };
+        among(each.collect(), required).holds("enough", ask).await
+    };
+    for (said, verdict) in [([9, 9, 0], true), ([0, 9, 0], false)] {
+        assert_eq!(held(&said, 2).await, Ok(verdict), "{said:?}");
+    }
+    assert_eq!(held(&[0, 9], 1).await, Ok(true));
+    let found = held(&[0, 9], 2).await;
+    assert!(matches!(found, Err(ReadError::Quorum(_))), "{found:?}");
+}
+
 fn rate(base: u128, priority: u128) -> FeeRate {
     FeeRate { base, priority }
 }
