@@ -224,8 +224,10 @@ impl Solver {
         let plan = Plan {
             owner: Owner::Request(view.request.id),
             intent,
-            // A deposit that never paid for the order costs whoever makes it next to nothing.
+            // Who is given a deposit back has paid next to nothing for that: it never paid for the order, or the order
+            // needed no key and was over as soon as its user liked.
             keeps: gift.purpose != Purpose::Refund
+                || view.request.api_key.is_none()
                 || mismatch(&view.request, gift.deposit).is_some(),
         };
         let taken = match account.take(&plan, view.now / 1_000).await {

@@ -153,7 +153,7 @@ async fn a_family_is_told_what_open_attempts_hold() {
 
 /// What strangers want can wait for what small payments hold.
 #[tokio::test]
-async fn refunds_of_what_paid_and_what_came_with_a_key_leave_nothing_to_others() {
+async fn refunds_of_what_paid_leave_nothing_to_others_where_the_order_came_with_a_key() {
     let mut rig = Rig::new();
     let stranger = rig.funded(1).await;
     let keyed = rig.quote(2, |it| it.api_key = Some("app".into())).await;
@@ -171,17 +171,23 @@ async fn refunds_of_what_paid_and_what_came_with_a_key_leave_nothing_to_others()
     let forced = |request: &mut Request| request.referrer = Some("debug-force-refund".into());
     let refund = rig.quote(3, forced).await;
     rig.deposit(&refund, |_| ()).await;
+    let with_key = |request: &mut Request| {
+        forced(request);
+        request.api_key = Some("app".into());
+    };
+    let keyed = rig.quote(6, with_key).await;
+    rig.deposit(&keyed, |_| ()).await;
     let excess = rig.quote(4, |_| ()).await;
     let more = U256::from(150_000_000);
     rig.deposit(&excess, |deposit| deposit.amount = more).await;
     let (solver, heard) = listening(&rig, "origin").await;
     for _ in 0..30 {
-        for order in [&refund, &excess] {
+        for order in [&refund, &keyed, &excess] {
             solver.advance(&order.id, rig.now).await.unwrap();
         }
         rig.mine(1);
     }
-    assert_eq!(keeps(&heard), [false, true]);
+    assert_eq!(keeps(&heard), [true, false, true]);
     // What never paid for its order.
     let short = rig.quote(5, |_| ()).await;
     let less = U256::from(99_999_999);

@@ -237,6 +237,27 @@ async fn a_quarter_of_the_outputs_stays_free_for_what_matters_more() {
     assert_eq!(rig.paid(), 70_000);
 }
 
+/// Refunds of strangers whose orders were over at once take no more than their part, and go when its change is final.
+#[tokio::test]
+async fn refunds_of_strangers_leave_the_last_output_to_a_payment_with_a_key() {
+    let mut rig = Rig::new(&[1_000_000; 4]);
+    rig.keeps = true;
+    for _ in 0..3 {
+        rig.pays(10_000).await;
+    }
+    let fourth = rig.prepared(&rig.intent(10_000)).await;
+    assert!(matches!(fourth, Err(SubmitError::Short { .. })));
+    rig.keeps = false;
+    rig.pays(20_000).await;
+    rig.keeps = true;
+    rig.world.mine(1);
+    rig.held.clear();
+    rig.attempts.clear();
+    rig.pays(10_000).await;
+    rig.world.mine(1);
+    assert_eq!(rig.paid(), 60_000);
+}
+
 #[tokio::test]
 async fn small_outputs_that_are_held_leave_the_large_one_to_who_needs_it() {
     let mut coins = vec![5_000_000; 6];
