@@ -234,8 +234,12 @@ mod bitcoin_owner {
         Address::p2pkh(public, Network::Bitcoin)
     }
 
+    pub fn segwit() -> Address {
+        Address::p2wpkh(&compressed(), Network::Bitcoin)
+    }
+
     /// `header` is the first byte, without the recovery id.
-    fn bip137(header: u8) -> String {
+    pub fn bip137(header: u8) -> String {
         let digest = Message::from_digest(*signed_msg_hash(&text()).as_ref());
         let signature = SECP256K1.sign_ecdsa_recoverable(&digest, &secret());
         let mut bytes = MessageSignature::new(signature, true).serialize();
@@ -256,7 +260,7 @@ mod bitcoin_owner {
     fn addresses_of_a_key_are_signed_for_by_bip137() {
         let p2pkh = Address::p2pkh(compressed(), Network::Bitcoin);
         let nested = Address::p2shwpkh(&compressed(), Network::Bitcoin);
-        let segwit = Address::p2wpkh(&compressed(), Network::Bitcoin);
+        let segwit = segwit();
         for (owner, header) in [
             (&p2pkh, 31),
             (&uncompressed(), 27),
@@ -294,7 +298,7 @@ mod bitcoin_owner {
     #[test]
     fn single_keys_are_signed_for_by_bip322_simple() {
         let owners = [
-            Address::p2wpkh(&compressed(), Network::Bitcoin),
+            segwit(),
             Address::p2shwpkh(&compressed(), Network::Bitcoin),
             p2tr(),
         ];
@@ -316,7 +320,7 @@ mod bitcoin_owner {
 
     #[test]
     fn bip322_full_is_not_simple() {
-        let owner = Address::p2wpkh(&compressed(), Network::Bitcoin);
+        let owner = segwit();
         let locks = bip322::LockParams::default();
         let full = bip322::sign_full(&owner, text(), &[key()], None, locks).unwrap();
         let bytes = bitcoin::consensus::serialize(&full);
@@ -340,10 +344,11 @@ mod bitcoin_owner {
 mod ton {
     use super::*;
 
-    const OWNER: &str = "0:3aff984ca0e23d970cb0b2e27f20e715aeaa6ac764ab0f3d15edc0c43e7c1011";
+    pub const OWNER: &str = "0:3aff984ca0e23d970cb0b2e27f20e715aeaa6ac764ab0f3d15edc0c43e7c1011";
+    pub const KEY: [u8; 32] = [9; 32];
 
-    fn signed(domain: &str) -> (String, Value) {
-        let key = SigningKey::from_bytes(&[9; 32]);
+    pub fn signed(domain: &str) -> (String, Value) {
+        let key = SigningKey::from_bytes(&KEY);
         let account = vm::family("ton-vm").unwrap().address(OWNER).unwrap();
         let account = account.bytes().try_into().unwrap();
         let hash = vm::ton::owner::sign_data_hash(account, domain, 1_831_424_577, &text());
@@ -426,16 +431,76 @@ mod ton {
     }
 }
 
-#[test]
-fn no_family_takes_another_familys_signature() {
-    let (evm, tron) = (evm_signature(eip191(&DIGEST)), tron_signature());
-    assert!(verify("ethereum-vm", EVM, &tron, None).is_err());
-    assert!(verify("tron-vm", &tron_owner(), &evm, None).is_err());
-    for family in ["solana-vm", "bitcoin-vm", "ton-vm"] {
-        for signature in [&evm, &tron] {
-            assert!(verify(family, EVM, signature, None).is_err(), "{family}");
+/// An account, what its owner signs the digest with, and what a verifier knows besides.
+struct Signed {
+    family: &'static str,
+    owner: String,
+    signature: String,
+    context: Option<Value>,
+}
+
+impl Signed {
+    fn new(family: &'static str, owner: impl Into<String>, signature: String) -> Self {
+        Self {
+            family,
+            owner: owner.into(),
+            signature,
+            context: None,
         }
     }
+
+    fn knowing(self, context: Value) -> Self {
+        Self {
+            context: Some(context),
+            ..self
+        }
+    }
+}
+
+/// One of each family whose owners sign, in the order of the families. Those of one curve have the same key.
+fn signed() -> Vec<Signed> {
+    let personal = || evm_signature(eip191(&DIGEST));
+    let segwit = bitcoin_owner::segwit();
+    let (ton_signature, context) = ton::signed("relay.link");
+    let key = SigningKey::from_bytes(&ton::KEY);
+    let codec = vm::family("solana-vm").unwrap().codec;
+    let solana = codec.decode_address(key.verifying_key().as_bytes());
+    let by_text = hex::encode_prefixed(key.sign(text().as_bytes()).to_bytes());
+    vec![
+        Signed::new("ethereum-vm", EVM, personal()),
+        Signed::new("solana-vm", solana.unwrap(), by_text),
+        Signed::new("bitcoin-vm", segwit.to_string(), bitcoin_owner::bip137(39)),
+        Signed::new("hyperliquid-vm", EVM, personal()),
+        Signed::new("lighter-vm", "17", personal()).knowing(json!({ "l1Address": EVM })),
+        Signed::new("ton-vm", ton::OWNER, ton_signature).knowing(context),
+        Signed::new("tron-vm", tron_owner(), tron_signature()),
+    ]
+}
+
+#[test]
+fn no_family_takes_another_familys_signature() {
+    let all = signed();
+    let families = FAMILIES.iter().filter(|family| family.owners.is_some());
+    let names = families.map(|family| family.name);
+    assert!(all.iter().map(|one| one.family).eq(names));
+    let mut refusals = 0;
+    for one in &all {
+        let check = |signature: &str| {
+            let context = one.context.as_ref();
+            verify(one.family, &one.owner, signature, context)
+        };
+        assert_eq!(check(&one.signature), Ok(()), "{}", one.family);
+        // Hyperliquid and Lighter take what an EVM account signs.
+        let foreign = all.iter().filter(|it| it.signature != one.signature);
+        for foreign in foreign {
+            let (own, other) = (one.family, foreign.family);
+            let refusal = check(&foreign.signature).expect_err(other);
+            let is_about_it = refusal.to_lowercase().starts_with("invalid signature");
+            assert!(is_about_it, "{own} of {other}: {refusal}");
+            refusals += 1;
+        }
+    }
+    assert_eq!(refusals, 3 * 4 + 4 * 6);
 }
 
 #[test]
