@@ -53,6 +53,8 @@ pub struct State {
     lie: Mutex<Option<Lie>>,
     garble: Mutex<Option<Garble>>,
     pub calls: Mutex<Vec<String>>,
+    /// Round trips to the node, each of one question or several.
+    pub posts: AtomicU64,
     /// The headers of what the index was asked.
     pub headers: Mutex<Vec<HeaderMap>>,
     /// The index wants this in `authorization`.
@@ -80,6 +82,7 @@ pub async fn serve(ledger: Ledger) -> Node {
         lie: Mutex::default(),
         garble: Mutex::default(),
         calls: Mutex::default(),
+        posts: AtomicU64::default(),
         headers: Mutex::default(),
         token: Mutex::default(),
         hanging: AtomicBool::default(),
@@ -226,6 +229,7 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Answer,
             state.text("token", given.to_string()),
         ));
     }
+    state.posts.fetch_add(1, SeqCst);
     let question: Value = serde_json::from_slice(&body).unwrap();
     let one = |question: &Value| {
         let method = question["method"].as_str().unwrap();

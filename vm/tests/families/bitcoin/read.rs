@@ -459,6 +459,9 @@ async fn waiting_for_a_hanging_head_is_shared() {
     assert!(node.state.hung.load(SeqCst) <= 2);
 }
 
+/// Previous transactions that are asked for in one round trip.
+const BATCH: u64 = 100;
+
 /// A deposit that spends outputs of so many transactions.
 fn spending(node: &Node, others: usize) {
     node.lie(move |method, params, answer| {
@@ -488,6 +491,9 @@ async fn two_thousand_previous_transactions_are_read_and_no_more() {
     };
     assert_eq!(receipt.deposits.unwrap().len(), 1);
     let asked = node.state.calls.lock().unwrap().len();
+    // Those of a batch are one round trip.
+    let (batches, posts) = (2_000 / BATCH, node.state.posts.load(SeqCst));
+    assert!((batches..batches + 20).contains(&posts), "{posts} POSTs");
     spending(&node, 2_001);
     let Transaction::Succeeded(receipt) = look(&node, &paying(0.0005)).await.unwrap() else {
         panic!("found")
