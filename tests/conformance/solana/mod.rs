@@ -196,7 +196,11 @@ impl Script for Solana {
 
     fn answer(&self, ledger: &Ledger, method: &str, params: &Value) -> Answer {
         let slot = params[0].as_u64().unwrap_or(u64::MAX);
-        let last = ledger.finalized().number;
+        let is_early = is_early(params);
+        let last = match is_early {
+            true => ledger.tip().number,
+            false => ledger.finalized().number,
+        };
         Ok(match method {
             "getGenesisHash" => json!(base58(ledger::genesis(ledger.identity))),
             "getSlot" => json!(last),
@@ -211,10 +215,14 @@ impl Script for Solana {
             }
             "getBlockTime" => time(ledger.at(slot).ok_or(SKIPPED)?),
             "getTransaction" => {
-                let found = ledger.find(params[0].as_str().unwrap_or_default());
-                let found = found.filter(|(block, ..)| block.number <= last);
+                let id = params[0].as_str().unwrap_or_default();
+                let found = ledger.find(id).map(|(block, _, tx)| (block, tx));
+                let found = found.filter(|(block, _)| block.number <= last);
+                // What is on no fork that lives was in the newest block of one.
+                let waiting = || Some((ledger.tip(), ledger.pending(id).filter(|_| is_early)?));
+                let found = found.or_else(waiting);
                 found
-                    .map(|(block, _, tx)| transaction(block, tx))
+                    .map(|(block, tx)| transaction(block, tx))
                     .unwrap_or_default()
             }
             "getAccountInfo" if params[1]["minContextSlot"].as_u64() > Some(last) => {
@@ -411,6 +419,14 @@ impl Script for Solana {
     fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx> {
         withdrawals::execution(self, kind, withdrawal)
     }
+}
+
+/// Whether a call asks for less than what the chain calls final: its options are the one object among its parameters.
+fn is_early(params: &Value) -> bool {
+    let mut all = params.as_array().into_iter().flatten();
+    let options = all.find(|one| one.is_object());
+    let commitment = options.and_then(|options| options["commitment"].as_str());
+    matches!(commitment, Some("processed" | "confirmed"))
 }
 
 /// A payment in parts, without a memo.
