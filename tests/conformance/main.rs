@@ -137,6 +137,17 @@ fn every_family_survives_every_row_that_applies() {
 }
 
 #[test]
+fn every_family_that_reads_chains_has_a_column() {
+    let columns = FAMILIES.iter().map(|script| script.family().name);
+    let mut columns: Vec<_> = columns.collect();
+    let readers = vm::FAMILIES.iter().filter(|family| family.open.is_some());
+    let mut readers: Vec<_> = readers.map(|family| family.name).collect();
+    columns.sort_unstable();
+    readers.sort_unstable();
+    assert_eq!(columns, readers);
+}
+
+#[test]
 fn page_has_the_rows_of_the_table() {
     let page = matrix::part(include_str!("../../src/guide/conformance.md"));
     let shown: Vec<_> = matrix::rows_of(page).collect();
