@@ -17,7 +17,8 @@ use crate::{
     world::{AWAY, Setup, World, in_time, settled},
 };
 
-const EARLY: &str = "TRANSACTION_NOT_FINALIZED";
+/// Why nothing is signed yet.
+pub const EARLY: &str = "TRANSACTION_NOT_FINALIZED";
 /// Why nothing is signed about a chain until the operator says so.
 pub const HALTED: &str = "CHAIN_HALTED";
 

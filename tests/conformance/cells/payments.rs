@@ -3,18 +3,22 @@
 use std::collections::BTreeSet;
 
 use alloy::primitives::B256;
+use futures::future::join_all;
 
 use crate::{
-    cells::{Funded, Played, Stop, deposit, ensure, within},
+    cells::{Funded, Played, Stop, chain, deposit, ensure, within},
     deal::{Deal, other},
     family::{DepositKind, LEAST, Paying, PaymentKind, Script},
     ledger::Tx,
     verdict::Verdict,
-    world::{AWAY, World},
+    world::{AWAY, Setup, World, in_time, settled},
 };
 
 const SHORT: &str = "FILL_INSUFFICIENT";
 const SHORT_REFUND: &str = "REFUND_INSUFFICIENT";
+const MISSING: &str = "TRANSACTION_MISSING";
+/// How an order ends.
+const OUTCOMES: [&str; 2] = ["fill", "refund"];
 
 /// An order with a signed deposit of its own, and payments for it.
 struct Case {
@@ -26,7 +30,12 @@ struct Case {
 
 impl Case {
     async fn start(script: &'static dyn Script, deal: Deal) -> Result<Self, Stop> {
-        let world = World::start(script).await?;
+        Self::in_world(World::start(script).await?, deal).await
+    }
+
+    /// The same in a world that is there already.
+    async fn in_world(world: World, deal: Deal) -> Result<Self, Stop> {
+        let script = world.script;
         let tx = deposit(script, "deposit", deal.id)?;
         world.home.put(&tx, script.depth() + 1);
         let signed = world.deposit(&tx.id).await.signed()?;
@@ -63,6 +72,29 @@ impl Case {
         self.put(tx);
         let claim = (tx.id.as_str(), vouched);
         self.deal.refunded(&self.world, self.deposit(), claim).await
+    }
+
+    /// What is signed of this outcome by what this transaction pays, with the solver's word for a refund.
+    async fn ended(&self, outcome: &str, tx: &Tx) -> Verdict {
+        let deposit = self.deposit();
+        match outcome {
+            "fill" => {
+                let claim = (tx.id.as_str(), false);
+                self.deal.filled(&self.world, deposit, claim).await
+            }
+            _ => {
+                let claim = (tx.id.as_str(), true);
+                self.deal.refunded(&self.world, deposit, claim).await
+            }
+        }
+    }
+
+    /// What the solver pays for this outcome.
+    fn ends(&self, outcome: &str) -> Result<Tx, Stop> {
+        match outcome {
+            "fill" => self.deal.fill(self.script(), PaymentKind::Good),
+            _ => self.refunds(&self.script().accounts().solver, LEAST),
+        }
     }
 
     /// A payment of the solver's to the order's recipient.
@@ -308,6 +340,68 @@ pub async fn partial(script: &'static dyn Script) -> Played {
         it.deal.moved(&it.world, &it.tx, &signed, "refund")?;
     }
     Ok(())
+}
+
+/// A reorg drops a fill, or a refund, before anything is signed of it: it counts once it is back.
+pub async fn dropped(script: &'static dyn Script) -> Played {
+    let played = join_all(OUTCOMES.map(|outcome| dropped_once(script, outcome))).await;
+    played.into_iter().collect()
+}
+
+async fn dropped_once(script: &'static dyn Script, outcome: &str) -> Played {
+    let it = Case::start(script, Deal::new(script, 1)).await?;
+    let tx = it.ends(outcome)?;
+    it.world.home.put(&tx, script.depth() - 1);
+    let early = it.ended(outcome, &tx).await;
+    within(outcome, early.is_refused(chain::EARLY))?;
+    // The payment's block, and those on it.
+    it.world.home.all(|ledger| {
+        ledger.reorg(script.depth());
+        ledger.grow(script.depth() + 2);
+    });
+    let gone = settled(async || it.ended(outcome, &tx).await).await;
+    within(outcome, gone.is_refused(MISSING))?;
+    it.is_open().await?;
+    it.put(&tx);
+    let back = in_time(async || it.ended(outcome, &tx).await).await;
+    let signed = back.signed()?;
+    within(outcome, it.deal.moved(&it.world, &it.tx, &signed, outcome))
+}
+
+/// A reorg drops a fill, or a refund, after it was signed.
+pub async fn undone(script: &'static dyn Script) -> Played {
+    let played = join_all(OUTCOMES.map(|outcome| undone_once(script, outcome))).await;
+    played.into_iter().collect()
+}
+
+async fn undone_once(script: &'static dyn Script, outcome: &str) -> Played {
+    let setup = Setup {
+        durable: true,
+        ..Setup::default()
+    };
+    let world = World::with(script, setup).await?;
+    let deal = Deal::new(script, 1);
+    let older = deposit(script, "older deposit", deal.id)?;
+    world.home.put(&older, 3);
+    let it = Case::in_world(world, deal).await?;
+    let tx = it.ends(outcome)?;
+    it.put(&tx);
+    let signed = it.ended(outcome, &tx).await.signed()?;
+    within(outcome, it.deal.moved(&it.world, &it.tx, &signed, outcome))?;
+    // The payment's block, and those on it: the deposit stays.
+    let depth = script.depth() + 2;
+    it.world.home.all(|ledger| drop(ledger.reorg(depth)));
+    within(outcome, it.world.is_halted().await)?;
+    it.put(&tx);
+    let again = in_time(async || it.ended(outcome, &tx).await).await;
+    within(outcome, again.is_refused(chain::HALTED))?;
+    let Case { world, deal, .. } = it;
+    let funded = Funded {
+        world,
+        deal,
+        tx: older.id.clone(),
+    };
+    within(outcome, chain::halted(funded, &older).await)
 }
 
 /// Somebody else gives the user as much, without the solver's word and with it.
