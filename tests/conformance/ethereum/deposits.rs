@@ -274,28 +274,8 @@ fn calling(id: B256) -> Vec<Case> {
 pub fn unsound(kind: DepositKind, [id, _]: [B256; 2]) -> Vec<Case> {
     let good = || native(USER, U256::from(AMOUNT), id);
     match kind {
-        DepositKind::LookAlike => [OTHER, SECOND, TOKEN]
-            .map(|by| {
-                by_log(
-                    "by another contract",
-                    emitted_by(by, good()),
-                    Expected::Nothing,
-                )
-            })
-            .into(),
-        DepositKind::EventAlone => vec![
-            by_log(
-                "no transfer",
-                erc20(USER, TOKEN, AMOUNT, id),
-                Expected::Nothing,
-            ),
-            by_log("no token", erc20(USER, ZERO, AMOUNT, id), Expected::Nothing),
-            by_log(
-                "a transfer of the zero address",
-                transfer(ZERO, USER, DEPOSITORY, AMOUNT),
-                Expected::Nothing,
-            ),
-        ],
+        DepositKind::LookAlike => look_alikes(id),
+        DepositKind::EventAlone => unmoved(id),
         DepositKind::OwnVault => {
             let elsewhere = transfer(TOKEN, USER, STRANGER, AMOUNT);
             let logs = [elsewhere, erc20(USER, TOKEN, AMOUNT, id)];
@@ -331,6 +311,46 @@ pub fn unsound(kind: DepositKind, [id, _]: [B256; 2]) -> Vec<Case> {
         )],
         _ => odd_shapes(id),
     }
+}
+
+/// The depository's event by others, one of which runs the depository's code as its own.
+fn look_alikes(id: B256) -> Vec<Case> {
+    let by = |emitter| emitted_by(emitter, native(USER, U256::from(AMOUNT), id));
+    let of = |emitter| by_log("by another contract", by(emitter), Expected::Nothing);
+    let mut cases: Vec<_> = [OTHER, SECOND, TOKEN].map(of).into();
+    let called = through(OTHER, deposit_native(id), &[by(OTHER)]);
+    let proxied = case("by a proxy of the depository", called, Expected::Nothing);
+    cases.push(proxied);
+    cases
+}
+
+/// Deposits of which there is the event, or the call, and nothing that moved.
+fn unmoved(id: B256) -> Vec<Case> {
+    let claimed = |token| erc20(USER, token, AMOUNT, id);
+    let zero = transfer(ZERO, USER, DEPOSITORY, AMOUNT);
+    let nothing = |what, log| by_log(what, log, Expected::Nothing);
+    // The call's logs are gone with it, and its value is back where it came from.
+    let undone = |input: String| through(OTHER, format!("1fad948c{input}"), &[]);
+    let undone = |what, input| case(what, undone(input), Expected::Nothing);
+    let transferred = transfer_input(AMOUNT, &digits(id));
+    vec![
+        nothing("no transfer", claimed(TOKEN)),
+        nothing("no token", claimed(ZERO)),
+        nothing("a transfer of the zero address", zero),
+        undone("an inner call that was undone", deposit_native(id)),
+        undone("an inner transfer that was undone", transferred),
+    ]
+}
+
+/// What the user sends to another contract than the depository.
+fn through(to: &str, input: String, logs: &[Value]) -> Value {
+    let outer = Outer {
+        from: USER,
+        to,
+        value: AMOUNT,
+        input,
+    };
+    body(&outer, logs)
 }
 
 fn odd_shapes(id: B256) -> Vec<Case> {
