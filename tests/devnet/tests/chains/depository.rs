@@ -1,5 +1,7 @@
 //! The depository emits what the guide's protocol 4.1 says, and every token does its own kind of harm.
 
+mod attested;
+
 use std::sync::Arc;
 
 use alloy::{
