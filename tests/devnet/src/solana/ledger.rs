@@ -140,6 +140,13 @@ impl Ledger {
         self.forks += 1;
     }
 
+    /// From now on nodes know the time of every block that there is.
+    pub fn tell_times(&mut self) {
+        for block in &mut self.blocks {
+            block.time = Some(clock(&block.state));
+        }
+    }
+
     /// Changes the state after the newest block, as no transaction could.
     pub fn change(&mut self, change: impl FnOnce(&mut LiteSVM)) {
         if let Some(tip) = self.blocks.last_mut() {

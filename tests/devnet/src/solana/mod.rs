@@ -180,6 +180,11 @@ impl Cluster {
         self.ledger.lock().timed = on;
     }
 
+    /// Nodes learn the times of the blocks that have none.
+    pub fn tell_times(&self) {
+        self.ledger.lock().tell_times();
+    }
+
     /// The slot of the newest block.
     pub fn slot(&self) -> u64 {
         self.ledger.lock().tip().slot

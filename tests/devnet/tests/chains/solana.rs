@@ -304,6 +304,12 @@ async fn deposit_of_a_block_without_time_waits_for_it() {
     let doubts = ["PROVIDER_UNAVAILABLE", "QUORUM_UNAVAILABLE"];
     assert!(refused.is_some_and(|code| doubts.contains(&code.as_str())));
     assert!(!fixture.daemon.clear_halt(ID).await);
+    cluster.tell_times();
+    let message = fixture.signed(&timeless).await;
+    assert_eq!(message["result"]["amount"], AMOUNT.to_string());
+    let (_, time) = cluster.placed(&timeless).unwrap();
+    let shown = message["extraData"]["timestamp"].as_str().unwrap();
+    assert_eq!(shown, time.unwrap().to_string());
     fixture.daemon.stop().await;
 }
 
