@@ -212,6 +212,46 @@ pub enum ExecutionKind {
     Spent,
 }
 
+/// In which form owners sign, or look as if they did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerForm {
+    /// As wallets do: each way that counts.
+    Good,
+    /// Of the two numbers that make the same signature, the greater one.
+    HighS,
+    /// All of the transaction that a message is signed by, where a part of it counts.
+    Transaction,
+    /// As the key signs for an account of another kind.
+    OtherKind,
+}
+
+/// Makes a signature of a digest.
+type Sign = dyn Fn(&[u8; 32]) -> String;
+
+/// An account, and how the key that owns it signs.
+pub struct Owner {
+    pub what: &'static str,
+    pub account: String,
+    /// Whether signatures of this form are its owner's.
+    pub counts: bool,
+    /// The signature of a digest, as claims have it: hex.
+    pub sign: Box<Sign>,
+}
+
+/// An account, whether what signs for it counts, and the bytes of the signature of a digest.
+pub fn owner(
+    (what, account): (&'static str, &str),
+    counts: bool,
+    sign: impl Fn(&[u8; 32]) -> Vec<u8> + 'static,
+) -> Owner {
+    Owner {
+        what,
+        account: account.to_owned(),
+        counts,
+        sign: Box::new(move |digest: &[u8; 32]| alloy::hex::encode_prefixed(sign(digest))),
+    }
+}
+
 /// A family's column.
 pub trait Script: Sync {
     /// The column's name.
@@ -304,6 +344,9 @@ pub trait Script: Sync {
 
     /// Whether a transaction names the withdrawal that it executes.
     fn names_withdrawals(&self) -> Offered<()>;
+
+    /// Accounts of the key of which each byte is `key`, and how it signs for them in this form.
+    fn owners(&self, form: OwnerForm, key: u8) -> Offered<Vec<Owner>>;
 
     /// A transaction about an encoded withdrawal.
     fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx>;

@@ -7,9 +7,9 @@ use crate::{
     cells::{
         Played, chain,
         deposits::{self, Rule},
-        index, lies, loss, payments, withdrawals,
+        index, lies, loss, owners, payments, withdrawals,
     },
-    family::{DepositKind, ExecutionKind, PaymentKind, Script, Twist},
+    family::{DepositKind, ExecutionKind, OwnerForm, PaymentKind, Script, Twist},
     node::Manner,
 };
 
@@ -199,5 +199,16 @@ pub const ROWS: &[Row] = rows![
         "asked for on another chain", "refused" => |s| withdrawals::other_chain(s);
         "a transaction that executes nothing", "refused" => |s| withdrawals::named(s);
         "another's transaction, or one that failed", "refused" => |s| withdrawals::named_other(s);
+    }
+    "Owners' signatures" {
+        "in each form that counts", "moved exactly" => |s| owners::signed(s);
+        "truncated", "refused" => |s| owners::truncated(s);
+        "longer", "refused" => |s| owners::longer(s);
+        "of another message", "refused" => |s| owners::other_message(s);
+        "of another account", "refused" => |s| owners::other_account(s);
+        "of another family", "refused" => |s| owners::other_family(s);
+        "the greater s of the two", "its own account's, or refused" => |s| owners::formed(s, OwnerForm::HighS, true);
+        "a transaction for a message", "refused" => |s| owners::formed(s, OwnerForm::Transaction, false);
+        "in the form of another kind of account", "refused" => |s| owners::formed(s, OwnerForm::OtherKind, false);
     }
 ];

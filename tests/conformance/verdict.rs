@@ -80,6 +80,13 @@ impl Verdict {
         }
     }
 
+    pub fn transfer(oracle: &Attestor, answer: Result<Attested, Error>) -> Self {
+        match answer {
+            Err(error) => error.into(),
+            Ok(attested) => Self::attested(oracle, attested, Vec::new()),
+        }
+    }
+
     /// The signature has to be the oracle's own over exactly this execution.
     fn attested(oracle: &Attestor, attested: Attested, ids: Vec<B256>) -> Self {
         let digest = attested.execution.digest(&oracle.hub.settings.domain);

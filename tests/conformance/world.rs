@@ -29,7 +29,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use vm::{
     Address, B256, Block as Read, Bytes, Chain, ChainEntry, ChainId, ChainReader, ChainSpec,
-    Endpoint, Transaction,
+    Endpoint, EvmAddress, Transaction, U256,
     quorum::Quorum,
     testing::{Answer, Answers, Script as Scripted, said},
 };
@@ -51,6 +51,10 @@ pub const AWAY: &str = "away";
 pub const SOLVER: &str = "solver";
 /// The chain of the allocator.
 const ALLOCATOR: &str = "allocator";
+/// The settlement chain, its oracle contract, and the contract that knows what accounts have.
+pub const HUB: &str = "hub";
+const ORACLE: &str = "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9";
+const BALANCES: EvmAddress = EvmAddress::repeat_byte(0x48);
 /// Blocks below the first transaction.
 const PAST: u64 = 120;
 /// What the oracle's clock says.
@@ -166,12 +170,23 @@ fn allocator() -> Allocator {
     )
 }
 
+/// The settlement chain: it is always well, and knows what [`World::give`] tells it.
+fn hub() -> Arc<Scripted> {
+    let chain = Scripted::at(1_000);
+    chain.set_settled(Some(990));
+    let call = Bytes::copy_from_slice(&keccak256("HUB()")[..4]);
+    let oracle = vm::SETTLEMENT.account(ORACLE).unwrap();
+    chain.put_view(&oracle, &call, BALANCES.abi_encode().into());
+    chain
+}
+
 pub struct World {
     pub script: &'static dyn Script,
     pub home: Side,
     pub away: Side,
     pub oracle: Attestor,
     pub allocator: Allocator,
+    hub: Arc<Scripted>,
     stores: Stores,
 }
 
@@ -217,13 +232,14 @@ impl World {
         };
         let away = Side::start(script, (AWAY, 2), plain).await?;
         let directory = setup.durable.then(|| TempDir::new().unwrap());
-        let (stores, allocator) = (Stores::open(directory), allocator());
+        let (stores, allocator, hub) = (Stores::open(directory), allocator(), hub());
         Ok(Self {
-            oracle: oracle([&home, &away], &stores, &allocator),
+            oracle: oracle([&home, &away], &stores, (&allocator, &hub)),
             script,
             home,
             away,
             allocator,
+            hub,
             stores,
         })
     }
@@ -236,6 +252,7 @@ impl World {
             mut away,
             oracle: ended,
             allocator,
+            hub,
             stores,
         } = self;
         drop(ended);
@@ -252,11 +269,12 @@ impl World {
             side.quorum = opened(&side.spec, &side.nodes, side.setup);
         }
         Ok(Self {
-            oracle: oracle([&home, &away], &stores, &allocator),
+            oracle: oracle([&home, &away], &stores, (&allocator, &hub)),
             script,
             home,
             away,
             allocator,
+            hub,
             stores,
         })
     }
@@ -285,10 +303,26 @@ impl World {
         asked(async || self.deposit(tx).await, again).await
     }
 
+    /// Has the settlement chain say that the account has so much of a token.
+    pub fn give(&self, account: EvmAddress, token: U256, amount: u64) {
+        let mut call = keccak256("balanceOf(address,uint256)")[..4].to_vec();
+        call.extend((account, token).abi_encode());
+        let contract = format!("{BALANCES:#x}");
+        let contract = vm::SETTLEMENT.account(&contract).unwrap();
+        let balance = U256::from(amount).abi_encode();
+        self.hub
+            .put_view(&contract, &Bytes::from(call), balance.into());
+    }
+
     /// The keys of the signed statements that rest on the chain.
     pub async fn statements(&self) -> Vec<String> {
-        let home = ChainId::new(HOME);
-        let watched = self.oracle.journal.watched(&home, None, 1_000).await;
+        self.statements_on(HOME).await
+    }
+
+    /// The same of another chain.
+    pub async fn statements_on(&self, chain: &str) -> Vec<String> {
+        let chain = ChainId::new(chain);
+        let watched = self.oracle.journal.watched(&chain, None, 1_000).await;
         let watched = watched.unwrap().into_iter();
         watched.map(|watched| watched.statement).collect()
     }
@@ -503,11 +537,11 @@ fn opened(spec: &Arc<ChainSpec>, nodes: &[Node], setup: Setup) -> Arc<Quorum> {
     Arc::new(Quorum::new(&spec.id, providers.collect(), required).unwrap())
 }
 
-/// The allocator's chain, as the oracle has it.
-fn recorded(allocator: &Allocator) -> Chain {
-    let entry = json!({"id": ALLOCATOR, "vmType": "ethereum-vm", "hubChainId": "1"});
+/// A scripted chain, as the oracle has it.
+fn scripted<C: Send + Sync + 'static>(id: &str, chain: &Arc<Scripted<C>>) -> Chain {
+    let entry = json!({"id": id, "vmType": "ethereum-vm", "hubChainId": "1"});
     let entry: ChainEntry = serde_json::from_value(entry).unwrap();
-    let provider = allocator.provider(ALLOCATOR);
+    let provider = chain.provider(id);
     Chain {
         spec: entry.spec(vm::SETTLEMENT, false).unwrap(),
         reader: provider.reader,
@@ -515,7 +549,11 @@ fn recorded(allocator: &Allocator) -> Chain {
     }
 }
 
-fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor {
+fn oracle(
+    sides: [&Side; 2],
+    stores: &Stores,
+    (allocator, hub): (&Allocator, &Arc<Scripted>),
+) -> Attestor {
     let reachable = |side: &Side| Reachable {
         family: Some(side.spec.family),
         hub_chain_id: Some(side.spec.hub_chain_id),
@@ -532,12 +570,11 @@ fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor
         chain: Err("nobody reads it".into()),
         keys: None,
     };
-    let hub = json!({
-        "id": "hub", "evmChainId": "31337", "oracleVersion": "2",
-        "oracleAddress": "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9",
+    let file = json!({
+        "id": HUB, "evmChainId": "31337", "oracleVersion": "2", "oracleAddress": ORACLE,
         "auroraAllocatorAddress": "0x7eda04920f22ba6a2b9f2573fd9a6f6f1946ff9f",
     });
-    let settings = Settings::parse(hub.as_object().unwrap()).unwrap();
+    let settings = Settings::parse(file.as_object().unwrap()).unwrap();
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
     let [home, away] = sides;
     Attestor {
@@ -546,8 +583,8 @@ fn oracle(sides: [&Side; 2], stores: &Stores, allocator: &Allocator) -> Attestor
             (AWAY.to_owned(), reachable(away)),
             (SOLVER.to_owned(), solver),
         ]),
-        hub: Hub::new(settings, Err("nobody reads it".into()))
-            .with_allocator(Ok(recorded(allocator))),
+        hub: Hub::new(settings, Ok(scripted(HUB, hub)))
+            .with_allocator(Ok(scripted(ALLOCATOR, allocator))),
         journal: Arc::new(Journal::new(stores.journal.clone(), signer)),
         peers: nobody(),
         requests: Requests::new(stores.rest.clone()),

@@ -2,6 +2,7 @@
 
 mod deposits;
 mod index;
+mod owners;
 mod withdrawals;
 
 use alloy::primitives::{B256, keccak256};
@@ -10,8 +11,8 @@ use vm::Family;
 
 use crate::{
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Paying,
-        PaymentKind, Script, Twist, UNREADABLE, Withdrawing,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Owner,
+        OwnerForm, Paying, PaymentKind, Script, Twist, UNREADABLE, Withdrawing,
     },
     ledger::{self, Block, Ledger, Tx},
 };
@@ -424,6 +425,10 @@ impl Script for Bitcoin {
 
     fn names_withdrawals(&self) -> Offered<()> {
         Err("what a transaction executes has no name in it")
+    }
+
+    fn owners(&self, form: OwnerForm, key: u8) -> Offered<Vec<Owner>> {
+        Ok(owners::owners(form, key))
     }
 
     fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx> {

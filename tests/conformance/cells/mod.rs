@@ -5,6 +5,7 @@ pub mod deposits;
 pub mod index;
 pub mod lies;
 pub mod loss;
+pub mod owners;
 pub mod payments;
 pub mod withdrawals;
 

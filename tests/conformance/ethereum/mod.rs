@@ -1,6 +1,7 @@
 //! The column of `ethereum-vm`.
 
 mod deposits;
+mod owners;
 mod withdrawals;
 
 use alloy::primitives::{Address as EvmAddress, B256, U256, keccak256};
@@ -10,8 +11,8 @@ use vm::Family;
 use crate::{
     deal,
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Paying,
-        PaymentKind, Script, Twist, Withdrawing,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Owner,
+        OwnerForm, Paying, PaymentKind, Script, Twist, Withdrawing,
     },
     ledger::{Block, Ledger, Tx},
 };
@@ -352,6 +353,10 @@ impl Script for Ethereum {
 
     fn names_withdrawals(&self) -> Offered<()> {
         Ok(())
+    }
+
+    fn owners(&self, form: OwnerForm, key: u8) -> Offered<Vec<Owner>> {
+        owners::owners(form, key)
     }
 
     fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx> {

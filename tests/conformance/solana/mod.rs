@@ -2,6 +2,7 @@
 
 mod build;
 mod deposits;
+mod owners;
 mod withdrawals;
 
 use alloy::primitives::{B256, keccak256};
@@ -11,8 +12,8 @@ use vm::Family;
 use self::build::{Builder, Instruction, instruction};
 use crate::{
     family::{
-        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Paying,
-        PaymentKind, Script, Twist, Withdrawing,
+        AMOUNT, Accounts, Answer, Case, DepositKind, ExecutionKind, Expected, Offered, Owner,
+        OwnerForm, Paying, PaymentKind, Script, Twist, Withdrawing,
     },
     ledger::{self, Block, Ledger, Tx},
 };
@@ -414,6 +415,10 @@ impl Script for Solana {
 
     fn names_withdrawals(&self) -> Offered<()> {
         Ok(())
+    }
+
+    fn owners(&self, form: OwnerForm, key: u8) -> Offered<Vec<Owner>> {
+        owners::owners(form, key)
     }
 
     fn execution(&self, kind: ExecutionKind, withdrawal: &[u8]) -> Offered<Tx> {
