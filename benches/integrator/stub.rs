@@ -51,10 +51,7 @@ impl Default for Stub {
         let says = Says {
             balance: U256::from(10).pow(U256::from(30)),
             estimate: Ok(100_000),
-            rate: FeeRate {
-                base: 1_000_000_000,
-                priority: 100_000_000,
-            },
+            rate: FeeRate::new(1_000_000_000, 100_000_000),
             ..Says::default()
         };
         Self {

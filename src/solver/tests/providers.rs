@@ -31,10 +31,7 @@ const GWEI: u128 = 1_000_000_000;
 
 fn lies() -> [(&'static str, Lies); 10] {
     let none = Lies::default();
-    let rate = |base| FeeRate {
-        base,
-        priority: base,
-    };
+    let rate = |base| FeeRate::new(base, base);
     let fees = |base| Some(rate(base));
     [
         ("nonce +1", Lies { nonce: 1, ..none }),

@@ -431,10 +431,7 @@ impl Writer for Provider {
             false => 1,
         };
         let world = self.chain.lock();
-        Ok(FeeRate {
-            base: world.base * factor,
-            priority: world.tip * factor,
-        })
+        Ok(FeeRate::new(world.base * factor, world.tip * factor))
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {

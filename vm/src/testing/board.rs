@@ -43,10 +43,7 @@ impl Default for Says {
             returned: Bytes::new(),
             nonce: (0, 0),
             estimate: Ok(0),
-            rate: FeeRate {
-                base: 0,
-                priority: 0,
-            },
+            rate: FeeRate::new(0, 0),
             broadcast: Broadcast::Accepted,
             fate: Fate::Unknown,
         }

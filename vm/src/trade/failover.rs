@@ -21,7 +21,7 @@ use crate::{
     types::{Address, Amount, Bytes},
 };
 
-/// By what factor an honest provider's rate is off the middle at most: on EVM chains about twelve blocks of steepest rise.
+/// How many times another one's rate two honest providers' rates are at most, where their family says nothing else.
 const SPREAD: u128 = 4;
 /// How far apart the work is that a quorum's providers find, at most.
 const APART: u64 = 2;
@@ -34,6 +34,8 @@ pub struct Failover {
     /// The network's name, for logs.
     name: Arc<str>,
     required: usize,
+    /// How many times another one's rate two honest providers' rates are at most.
+    spread: u128,
     providers: Arc<[TradingProvider]>,
     rate: Arc<Mutex<Option<(Instant, FeeRate)>>>,
 }
@@ -47,9 +49,16 @@ impl Failover {
         Some(Self {
             name: name.into(),
             required: required.clamp(1, providers.len()),
+            spread: SPREAD,
             providers: providers.into(),
             rate: Arc::default(),
         })
+    }
+
+    /// Of a chain of which two honest providers' rates are at most so many times each other.
+    #[must_use]
+    pub fn within(self, spread: u128) -> Self {
+        Self { spread, ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -104,11 +113,18 @@ impl Failover {
     /// claims at least.
     fn agreed_rate(&self, said: Vec<FeeRate>) -> Result<FeeRate, ReadError> {
         let (base, near) = self.agreed(said, |rate| rate.base)?;
+        // Those who agree are sorted, the greatest first: of two in the middle this is the greater one.
+        let upper = near.get(near.len().saturating_sub(1) / 2);
+        let above = upper.map_or(0, |rate| rate.base.saturating_sub(base));
         let bids: Vec<_> = near.iter().map(|rate| rate.priority).collect();
         let count = self.required.max(bids.len().div_ceil(2));
         let priority = greatest(bids, count);
         let priority = priority.ok_or_else(|| self.short("fees", "too few answers"))?;
-        Ok(FeeRate { base, priority })
+        Ok(FeeRate {
+            base,
+            priority,
+            above,
+        })
     }
 
     /// What a quorum roughly agrees on in `part`, with the rates of those who do.
@@ -117,7 +133,8 @@ impl Failover {
         said: Vec<FeeRate>,
         part: fn(&FeeRate) -> u128,
     ) -> Result<(u128, Vec<FeeRate>), ReadError> {
-        let agreed = near_the_middle(said, part).filter(|(_, near)| near.len() >= self.required);
+        let agreed = near_the_middle(said, part, self.spread);
+        let agreed = agreed.filter(|(_, near)| near.len() >= self.required);
         agreed.ok_or_else(|| self.short("fees", "too far apart"))
     }
 
@@ -279,12 +296,13 @@ fn greatest<T: Ord>(mut said: Vec<T>, required: usize) -> Option<T> {
 fn near_the_middle(
     mut said: Vec<FeeRate>,
     part: fn(&FeeRate) -> u128,
+    spread: u128,
 ) -> Option<(u128, Vec<FeeRate>)> {
     said.sort_unstable_by_key(|rate| Reverse(part(rate)));
     let upper = said.get(said.len().checked_sub(1)? / 2).map(part)?;
     let lower = said.get(said.len() / 2).map(part)?;
     let is_near = |other: u128| {
-        upper <= other.saturating_mul(SPREAD) && other <= upper.saturating_mul(SPREAD)
+        upper <= other.saturating_mul(spread) && other <= upper.saturating_mul(spread)
     };
     let middle = match is_near(lower) {
         true => lower,

@@ -11,9 +11,31 @@ pub struct FeeRate {
     pub base: u128,
     /// What is bid besides, so that the transaction is included soon.
     pub priority: u128,
+    /// By how much the base may be higher: of two that providers say and that are near each other, `base` is the lower
+    /// one, by which is charged. What is signed has room for both. 0 of what one provider says.
+    pub above: u128,
 }
 
 impl FeeRate {
+    /// As one provider says it.
+    pub const fn new(base: u128, priority: u128) -> Self {
+        Self {
+            base,
+            priority,
+            above: 0,
+        }
+    }
+
+    /// The greatest base that everybody may have to pay in the next block.
+    pub const fn high(&self) -> u128 {
+        self.base.saturating_add(self.above)
+    }
+
+    /// As [`Self::expected`], with a base half way up to the greatest: for what is paid as it is signed.
+    pub const fn between(&self) -> u128 {
+        self.expected().saturating_add(self.above / 2)
+    }
+
     /// What a unit costs that is included soon.
     pub const fn expected(&self) -> u128 {
         self.base.saturating_add(self.priority)
@@ -21,7 +43,7 @@ impl FeeRate {
 
     /// What a transaction must be ready to pay for a unit while the base grows for some blocks.
     pub const fn most(&self) -> u128 {
-        self.base.saturating_mul(2).saturating_add(self.priority)
+        self.high().saturating_mul(2).saturating_add(self.priority)
     }
 
     /// What so much work costs.

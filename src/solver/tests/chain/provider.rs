@@ -126,12 +126,9 @@ impl Provider {
 
     async fn rate(&self) -> Result<FeeRate, ReadError> {
         let lies = self.lies().await;
-        Ok(self.chain.with(|world| {
-            lies.fees.unwrap_or(FeeRate {
-                base: world.base,
-                priority: 10,
-            })
-        }))
+        Ok(self
+            .chain
+            .with(|world| lies.fees.unwrap_or(FeeRate::new(world.base, 10))))
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {

@@ -225,13 +225,15 @@ impl Payer {
         Ok((coins, head.block.number))
     }
 
-    /// What inclusion costs now. An error above the operator's limit.
+    /// What inclusion costs now: half way between two that are near each other, since one of them may be a lie. An error
+    /// above the operator's limit.
     async fn rates(&self) -> Result<Rates, SubmitError> {
-        let now = u64::try_from(self.failover.rate().await?.expected()).unwrap_or(u64::MAX);
-        match now > self.most {
+        let rate = self.failover.rate().await?;
+        let number = |rate: u128| u64::try_from(rate).unwrap_or(u64::MAX);
+        match number(rate.expected()) > self.most {
             true => Err(SubmitError::Dear),
             false => Ok(Rates {
-                now,
+                now: number(rate.between()).min(self.most),
                 most: self.most,
             }),
         }

@@ -248,7 +248,7 @@ impl Wallet {
         };
         let limit = most_rate(&self.limits);
         let rates = Rates {
-            now: u64::try_from(rate.expected()).unwrap_or(limit),
+            now: u64::try_from(rate.between()).unwrap_or(limit),
             most: limit,
         };
         choice::work(&coins, &plan, rates).map_err(|why| {

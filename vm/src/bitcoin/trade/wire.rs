@@ -37,10 +37,7 @@ impl<S: Source + Wire> trade::Writer for Writer<S> {
     /// lower one counts, so one provider could keep everything from landing.
     async fn rate(&self) -> Result<FeeRate, ReadError> {
         let rate = Wire::rate(&*self.0).await?;
-        Ok(FeeRate {
-            base: rate.into(),
-            priority: 0,
-        })
+        Ok(FeeRate::new(rate.into(), 0))
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {

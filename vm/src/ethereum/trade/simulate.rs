@@ -19,7 +19,7 @@ use crate::{
         rpc::{self, Rpc, doubt},
         rpc_error,
     },
-    trade::{self, Authorization, Call, FeeRate, Revert, Trial},
+    trade::{self, Authorization, Call, Revert, Trial},
     types::{B256, Bytes, EvmAddress, U256},
 };
 
@@ -110,10 +110,11 @@ impl trade::Simulator for Simulator {
 /// Puts the price of gas into a request, with room for the next block's, and how much of it there may
 /// be.
 fn priced(request: &mut Value, trial: &Trial<'_>) {
-    if let Some(FeeRate { base, priority }) = trial.rate {
-        let most = base.saturating_add(base / 4).saturating_add(priority);
+    if let Some(rate) = trial.rate {
+        let base = rate.high();
+        let most = base.saturating_add(base / 4).saturating_add(rate.priority);
         request["maxFeePerGas"] = json!(U256::from(most));
-        request["maxPriorityFeePerGas"] = json!(U256::from(priority));
+        request["maxPriorityFeePerGas"] = json!(U256::from(rate.priority));
     }
     if let Some(most) = trial.most {
         request["gas"] = json!(U256::from(most));

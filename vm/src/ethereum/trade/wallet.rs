@@ -25,6 +25,8 @@ use crate::{
 
 /// Stands for a nonce where only the length of a transaction matters.
 const SOME_NONCE: u64 = 1 << 20;
+/// How many times another one's rate two honest providers' rates are at most: nearly six blocks of steepest rise.
+const SPREAD: u128 = 2;
 /// Gas that receiving a payment may take beyond what a transaction takes that does nothing.
 const RECEIVING: u64 = 300_000;
 
@@ -78,6 +80,7 @@ pub fn wallet(
     let Some(failover) = Failover::new(spec.id.as_str(), required, providers) else {
         return Ok(None);
     };
+    let failover = failover.within(SPREAD);
     let wallet = Arc::new(Wallet {
         failover,
         family: spec.family,

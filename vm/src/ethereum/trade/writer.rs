@@ -37,14 +37,11 @@ impl trade::Writer for Writer {
         let latest: Option<FeeHeader> = expect("eth_getBlockByNumber", latest)?;
         let next = history.as_ref().and_then(History::next);
         let base = next.or_else(|| Some(risen(latest?.base_fee_per_gas?.0)));
-        let tip = priority.map(|tip| tip.0);
-        Ok(FeeRate {
-            base: wei(base, "the chain has no base fee")?,
-            priority: wei(
-                tip.or_else(|| history?.tip()),
-                "the node says nothing about tips",
-            )?,
-        })
+        let tip = priority.map(|tip| tip.0).or_else(|| history?.tip());
+        Ok(FeeRate::new(
+            wei(base, "the chain has no base fee")?,
+            wei(tip, "the node says nothing about tips")?,
+        ))
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {

@@ -42,10 +42,7 @@ impl Writer for Node {
     async fn rate(&self) -> Result<FeeRate, ReadError> {
         let asked = self.link.questions.bids();
         let bids = self.link.read(Box::pin(asked)).await?;
-        Ok(FeeRate {
-            base: 0,
-            priority: bid(bids).into(),
-        })
+        Ok(FeeRate::new(0, bid(bids).into()))
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {

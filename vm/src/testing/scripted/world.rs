@@ -32,10 +32,7 @@ impl World {
     /// A chain whose first block has the time `since` (unix seconds). `pace`: seconds between heights.
     pub fn new(name: &str, number: u64, (pace, since): (u64, u64)) -> Arc<Self> {
         let state = State {
-            rate: FeeRate {
-                base: 10,
-                priority: 0,
-            },
+            rate: FeeRate::new(10, 0),
             ..State::default()
         };
         let world = Self {

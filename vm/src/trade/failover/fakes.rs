@@ -11,10 +11,7 @@ pub use crate::testing::Says;
 pub fn honest() -> Says {
     Says {
         nonce: (7, 7),
-        rate: FeeRate {
-            base: 30,
-            priority: 2,
-        },
+        rate: FeeRate::new(30, 2),
         estimate: Ok(50_000),
         fate: Fate::Waiting,
         balance: Amount::from(9),

@@ -63,7 +63,7 @@ fn among(said: Vec<Says>, required: usize) -> Failover {
 #[tokio::test]
 async fn one_liar_of_three_moves_no_number() {
     for (base, priority) in [(0, 0), (10_000_000, 10_000_000), (30, 5_000), (30, 0)] {
-        let failover = three(|odd| odd.rate = FeeRate { base, priority });
+        let failover = three(|odd| odd.rate = rate(base, priority));
         assert_eq!(failover.rate().await, Ok(honest().rate), "{base}");
     }
     for balance in [Amount::ZERO, Amount::MAX] {
@@ -137,7 +137,7 @@ async fn yes_and_no_are_what_a_quorum_says() {
 }
 
 fn rate(base: u128, priority: u128) -> FeeRate {
-    FeeRate { base, priority }
+    FeeRate::new(base, priority)
 }
 
 /// One that says so, and honest ones.
@@ -149,9 +149,33 @@ fn beside(rate: FeeRate, honest_ones: usize, required: usize) -> Failover {
 
 #[tokio::test]
 async fn one_liar_of_two_adds_nothing_to_a_rate() {
-    for (odd, agreed) in [(33, 30), (8, 8), (120, 30)] {
-        let said = beside(rate(odd, 2), 1, 2).rate().await;
-        assert_eq!(said, Ok(rate(agreed, 2)), "{odd}");
+    for (odd, agreed, above) in [(33, 30, 3), (8, 8, 22), (120, 30, 90)] {
+        let said = beside(rate(odd, 2), 1, 2).rate().await.unwrap();
+        let lower = FeeRate {
+            above,
+            ..rate(agreed, 2)
+        };
+        assert_eq!(said, lower, "{odd}");
+        assert_eq!(said.expected(), agreed + 2, "what is charged: {odd}");
+        assert!(said.high() >= 30, "what lands: {said:?}");
+    }
+    // Of three it is the middle one's.
+    for odd in [8, 33, 120] {
+        let said = beside(rate(odd, 2), 2, 2).rate().await;
+        assert_eq!(said, Ok(rate(30, 2)), "{odd}");
+    }
+}
+
+#[tokio::test]
+async fn how_far_apart_two_may_be_is_the_familys() {
+    let said = |odd| beside(rate(odd, 2), 1, 2).within(2);
+    for (odd, agreed) in [(15, 15), (60, 30)] {
+        let said = said(odd).rate().await.unwrap();
+        assert_eq!((said.base, said.priority), (agreed, 2), "{odd}");
+    }
+    for odd in [14, 61] {
+        let said = said(odd).rate().await;
+        assert!(matches!(said, Err(ReadError::Quorum(_))), "{said:?}");
     }
 }
 

@@ -32,10 +32,7 @@ async fn rig() -> (Node, [TradingProvider; 2]) {
 }
 
 fn rate(satoshis: u128) -> Result<FeeRate, ReadError> {
-    Ok(FeeRate {
-        base: satoshis,
-        priority: 0,
-    })
+    Ok(FeeRate::new(satoshis, 0))
 }
 
 /// Answers these methods, and leaves the others.
@@ -133,8 +130,9 @@ async fn two_that_ask_much_more_and_less_have_no_rate() {
         let said = asked(apart).await;
         assert!(matches!(said, Err(ReadError::Quorum(_))), "{said:?}");
     }
-    for (index, lower) in [(10, 10), (60, 40), (160, 40)] {
-        assert_eq!(asked(index).await, rate(lower));
+    for (index, lower, signed) in [(10, 10, 25), (60, 40, 50), (160, 40, 100)] {
+        let said = asked(index).await.unwrap();
+        assert_eq!((said.expected(), said.between()), (lower, signed));
     }
 }
 

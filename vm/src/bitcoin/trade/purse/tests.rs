@@ -120,10 +120,7 @@ async fn fund(
     (user, key): (&str, Option<&str>),
     amount: u64,
 ) -> Result<Bytes, Unfunded> {
-    let rate = FeeRate {
-        base: 10,
-        priority: 0,
-    };
+    let rate = FeeRate::new(10, 0);
     let currency = crate::family("bitcoin-vm").unwrap().native().unwrap();
     let user = account(user);
     let unspent = purse.unspent(&user).await.unwrap()?;

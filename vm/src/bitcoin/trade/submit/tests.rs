@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     ChainEntry, ChainSpec,
     bitcoin::{FAMILY, network::LOCAL},
-    trade::{PaymentTerms, Providers, ProvidersContext, StepBuilder, Trial},
+    trade::{PaymentTerms, Providers, ProvidersContext, StepBuilder, TradingProvider, Trial},
     types::B256,
 };
 
@@ -34,6 +34,10 @@ struct Rig {
 
 impl Rig {
     fn new(coins: &[u64]) -> Self {
+        Self::through(coins, |world| (0..3).map(|_| world.provider()).collect())
+    }
+
+    fn through(coins: &[u64], providers: fn(&Arc<World>) -> Vec<TradingProvider>) -> Self {
         let world = World::new(10);
         let entry = json!({
             "id": "bitcoin", "hubChainId": "7", "depository": DEPOSITORY,
@@ -52,8 +56,7 @@ impl Rig {
             required: 2,
             limits: None,
         };
-        let three = (0..3).map(|_| world.provider()).collect();
-        let providers = crate::bitcoin::trade::providers(context, three);
+        let providers = crate::bitcoin::trade::providers(context, providers(&world));
         let providers = providers.unwrap().unwrap();
         let key = Arc::new(Key::of(7));
         let account = providers.accounts.account(&chain, key, MOST.into());
@@ -179,6 +182,33 @@ async fn a_payment_lands_names_its_order_and_gives_the_rest_back() {
     rig.world.mine(0);
     assert!(is_included(&rig.status(&attempt).await, 0));
     assert_eq!(rig.paid(), 60_000);
+}
+
+/// What one of them says too low would else wait for days, and what it says too high would be paid.
+#[tokio::test]
+async fn of_two_rates_that_are_near_the_middle_is_paid_and_the_lower_one_charged() {
+    type Both = fn(&Arc<World>) -> Vec<TradingProvider>;
+    let cases: [(Both, u128, u64); 4] = [
+        (|world| vec![world.provider(), world.asking(3)], 3, 6),
+        (|world| vec![world.asking(10), world.provider()], 10, 10),
+        (|world| vec![world.asking(40), world.provider()], 10, 25),
+        // Of three the middle one is all of it.
+        (
+            |world| vec![world.asking(40), world.provider(), world.provider()],
+            10,
+            10,
+        ),
+    ];
+    for (providers, charged, paid) in cases {
+        let mut rig = Rig::through(&[1_000_000], providers);
+        let rate = rig.providers.failover.rate().await.unwrap();
+        assert_eq!(rate.expected(), charged);
+        let made = newest(&rig.pays(60_000).await);
+        let fee = 1_000_000 - 60_000 - given(&made, &rig.script);
+        let size = made.weight().to_vbytes_ceil();
+        let asked = size * paid..=(size + 1) * paid;
+        assert!(asked.contains(&fee), "{paid}: {fee}");
+    }
 }
 
 #[tokio::test]
@@ -514,10 +544,7 @@ async fn dust_is_refused_before_anything_is_signed() {
     let dust = rig.intent(293);
     let trial = Trial {
         draft: &dust.draft,
-        rate: Some(crate::trade::FeeRate {
-            base: 10,
-            priority: 0,
-        }),
+        rate: Some(crate::trade::FeeRate::new(10, 0)),
         most: None,
     };
     let verdict = rig.providers.wallet.simulate(&trial).await.unwrap();

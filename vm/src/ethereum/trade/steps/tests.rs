@@ -371,10 +371,7 @@ fn what_is_not_of_this_family_is_neither_named_nor_shown() {
         number: 1,
         work: 21_000,
         limit: Some(26_250),
-        rate: FeeRate {
-            base: 10,
-            priority: 3,
-        },
+        rate: FeeRate::new(10, 3),
     };
     assert!(Steps.name(foreign.clone(), ORDER).is_err());
     assert!(Steps.render(&foreign, shown).is_err());

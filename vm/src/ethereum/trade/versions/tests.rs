@@ -57,7 +57,7 @@ fn versions_are_read_as_written_and_nothing_else_is() {
 
 #[test]
 fn a_replacement_pays_an_eighth_more_and_what_is_asked_up_to_the_limit() {
-    let rate = |base, priority| FeeRate { base, priority };
+    let rate = FeeRate::new;
     let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
     assert_eq!(
         (versions.cancels(true), versions.dearer(rate(1, 1), 9)),

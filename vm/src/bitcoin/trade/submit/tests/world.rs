@@ -135,6 +135,32 @@ impl World {
             ..Scripted::at(1).trading()
         }
     }
+
+    /// The same through a provider that asks another rate.
+    pub fn asking(self: &Arc<Self>, rate: u64) -> TradingProvider {
+        TradingProvider {
+            writer: Arc::new(Asks(self.clone(), rate)),
+            ..self.provider()
+        }
+    }
+}
+
+/// Asks so many satoshis per virtual byte.
+struct Asks(Arc<World>, u64);
+
+#[async_trait]
+impl Writer for Asks {
+    async fn rate(&self) -> Result<FeeRate, ReadError> {
+        Ok(FeeRate::new(self.1.into(), 0))
+    }
+
+    async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
+        self.0.broadcast(raw).await
+    }
+
+    async fn fate(&self, id: &Bytes) -> Result<Fate, ReadError> {
+        self.0.fate(id).await
+    }
 }
 
 pub fn conflict(one: &Transaction, other: &Transaction) -> bool {
@@ -251,10 +277,7 @@ impl ChainReader for World {
 #[async_trait]
 impl Writer for World {
     async fn rate(&self) -> Result<FeeRate, ReadError> {
-        Ok(FeeRate {
-            base: self.state().rate.into(),
-            priority: 0,
-        })
+        Ok(FeeRate::new(self.state().rate.into(), 0))
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
