@@ -6,7 +6,7 @@
 use alloy::sol_types::SolCall;
 use serde_json::{Value, json};
 
-use super::parts;
+use super::{parts, versions::Price};
 use crate::{
     CodecError, OrderCall,
     ethereum::{
@@ -110,6 +110,7 @@ impl StepBuilder for Steps {
         let (call, _) = parts(draft)?;
         // Published clients want the number in every step, and what is not taken is not paid for.
         let usual = || shown.work.saturating_mul(UNKNOWN);
+        let price = Price::first(shown.rate, u128::MAX);
         Ok(json!({
             "from": call.from.text(),
             "to": call.to.text(),
@@ -117,8 +118,8 @@ impl StepBuilder for Steps {
             "value": call.value.to_string(),
             "chainId": shown.number,
             "gas": shown.limit.unwrap_or_else(usual).to_string(),
-            "maxFeePerGas": shown.rate.most().to_string(),
-            "maxPriorityFeePerGas": shown.rate.priority.to_string(),
+            "maxFeePerGas": price.most.to_string(),
+            "maxPriorityFeePerGas": price.tip.to_string(),
         }))
     }
 }

@@ -74,7 +74,7 @@ impl Submitter for Nonces {
             return Ok(None);
         };
         let rate = self.wallet.failover.rate().await?;
-        let Some(price) = versions.dearer(rate, self.most) else {
+        let Some(price) = versions.dearer(cancels, rate, self.most) else {
             return Ok(None);
         };
         let plain = match cancels {

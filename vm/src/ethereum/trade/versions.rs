@@ -63,13 +63,30 @@ pub struct Price {
 }
 
 impl Price {
-    /// Of a first transaction: with room for base fees that rise, up to the operator's limit.
+    /// Of a first transaction: with room for base fees that rise, and, where that is not needed now, a rise below the
+    /// operator's limit. Pools take no tip of 0 where gas costs anything.
     pub fn first(rate: FeeRate, limit: u128) -> Self {
+        let most = match rate.expected() > below(limit) {
+            true => limit,
+            false => below(limit),
+        };
+        let most = rate.most().min(most);
+        let least = u128::from(rate.base > 0);
         Self {
-            most: rate.most().min(limit),
-            tip: rate.priority,
+            most,
+            tip: rate.priority.max(least).min(most),
         }
     }
+}
+
+/// The greatest price that can still be raised up to the limit.
+const fn below(limit: u128) -> u128 {
+    limit.saturating_sub(limit.div_ceil(DEARER + 1))
+}
+
+/// What nodes take instead of a price: a transaction replaces another one where both of its prices are so much higher.
+fn raised(price: u128) -> u128 {
+    price.saturating_add(price.div_ceil(DEARER).max(1))
 }
 
 impl Versions {
@@ -142,18 +159,26 @@ impl Versions {
         (!crowded || cancels != newest.cancels).then_some(cancels)
     }
 
-    /// The price of one more transaction, an eighth above the newest and at least what is asked now; `None`
-    /// where that would be above the operator's limit.
-    pub fn dearer(&self, rate: FeeRate, limit: u128) -> Option<Price> {
+    /// The price of one more transaction, which `cancels` or not: an eighth above the newest and at least what is asked
+    /// now; `None` where that would be above the operator's limit.
+    ///
+    /// The last rise below the limit is left to what cancels, and to what the newest does not pay: where providers said
+    /// for a while that no tip is needed, one that is asked later replaces what nodes keep. At the limit that replaces
+    /// only what no node has kept.
+    pub fn dearer(&self, cancels: bool, rate: FeeRate, limit: u128) -> Option<Price> {
         let newest = self.signed.last()?;
-        let raised = |price: u128| price.saturating_add(price.div_ceil(DEARER));
-        let tip = raised(newest.maxPriorityFee).max(rate.priority);
-        let price = raised(newest.maxFee);
-        if price > limit {
+        let (price, tip) = (raised(newest.maxFee), raised(newest.maxPriorityFee));
+        let outbid = rate.priority > tip;
+        let needed = outbid || cancels && !newest.cancels || rate.expected() > newest.maxFee;
+        let highest = match needed {
+            true => limit,
+            false => below(limit),
+        };
+        if price > highest && !outbid {
             return None;
         }
-        let most = price.max(rate.most().min(limit));
-        let tip = tip.min(most);
+        let most = price.max(rate.most()).min(highest);
+        let tip = tip.max(rate.priority).min(most);
         Some(Price { most, tip })
     }
 

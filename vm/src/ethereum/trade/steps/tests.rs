@@ -395,4 +395,15 @@ fn what_is_not_of_this_family_is_neither_named_nor_shown() {
             "chainId": 1, "gas": "26250", "maxFeePerGas": "23", "maxPriorityFeePerGas": "3",
         })
     );
+    // One provider says a base of 10 and no bid, where another one says a base of 20: nobody replaces it for the user.
+    let lied = StepFee {
+        rate: FeeRate {
+            above: 10,
+            ..FeeRate::new(10, 0)
+        },
+        ..shown
+    };
+    let rendered = Steps.render(&payment, lied).unwrap();
+    assert_eq!(rendered["maxFeePerGas"], "40");
+    assert_eq!(rendered["maxPriorityFeePerGas"], "1");
 }

@@ -59,20 +59,89 @@ fn versions_are_read_as_written_and_nothing_else_is() {
 fn a_replacement_pays_an_eighth_more_and_what_is_asked_up_to_the_limit() {
     let rate = FeeRate::new;
     let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
-    assert_eq!(
-        (versions.cancels(true), versions.dearer(rate(1, 1), 9)),
-        (None, None)
-    );
+    let none = versions.dearer(false, rate(1, 1), 9);
+    assert_eq!((versions.cancels(true), none), (None, None));
     versions.signed.push(signed(80 * GWEI, 8, false));
     let price = |most, tip| Some(Price { most, tip });
-    let limit = 100 * GWEI;
-    assert_eq!(versions.dearer(rate(1, 1), limit), price(90 * GWEI, 9));
-    let risen = versions.dearer(rate(47 * GWEI, 10), limit);
-    assert_eq!(risen, price(94 * GWEI + 10, 10));
-    assert_eq!(versions.dearer(rate(limit, 10), limit), price(limit, 10));
-    assert_eq!(versions.dearer(rate(1, 1), 90 * GWEI - 1), None);
-    let first = Price::first(rate(60 * GWEI, 3), limit);
-    assert_eq!(Some(first), price(limit, 3));
+    let limit = 108 * GWEI;
+    let dearer = |rate, limit| versions.dearer(false, rate, limit);
+    assert_eq!(dearer(rate(1, 1), limit), price(90 * GWEI, 9));
+    let risen = dearer(rate(53 * GWEI, 10), limit);
+    assert_eq!(risen, price(106 * GWEI + 10, 10));
+    assert_eq!(dearer(rate(limit, 10), limit), price(limit, 10));
+    // Nothing is asked that the newest one does not pay: the last rise is kept.
+    assert_eq!(dearer(rate(1, 1), 100 * GWEI), None);
+    assert_eq!(dearer(rate(81 * GWEI, 1), 90 * GWEI - 1), None);
+    let base = dearer(rate(81 * GWEI, 1), 90 * GWEI);
+    assert_eq!(base, price(90 * GWEI, 9));
+    let cancelled = versions.dearer(true, rate(1, 1), 90 * GWEI);
+    assert_eq!(cancelled, price(90 * GWEI, 9));
+    let first = |base| Some(Price::first(rate(base, 3), limit));
+    assert_eq!(first(60 * GWEI), price(96 * GWEI, 3));
+    assert_eq!(first(97 * GWEI), price(limit, 3));
+}
+
+#[test]
+fn what_is_signed_lands_by_the_greater_base_of_two_and_with_a_tip() {
+    let rate = |base, above, priority| FeeRate {
+        above,
+        ..FeeRate::new(base, priority)
+    };
+    for (rate, most, tip) in [
+        (rate(8, 22, 2), 62, 2),
+        (rate(8, 22, 0), 60, 1),
+        (rate(0, 0, 0), 0, 0),
+        (rate(0, 0, 5), 5, 5),
+    ] {
+        let first = Price::first(rate, GWEI);
+        assert_eq!(first, Price { most, tip }, "{rate:?}");
+    }
+    // Where both were nothing a replacement is more than that.
+    let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
+    versions.signed.push(signed(0, 0, false));
+    let dearer = versions.dearer(false, rate(0, 0, 0), GWEI);
+    assert_eq!(dearer, Some(Price { most: 1, tip: 1 }));
+}
+
+/// Whether nodes that keep one transaction take the other instead.
+fn replaces(kept: &Version, next: Price) -> bool {
+    let more = |kept: u128, next: u128| next > kept && next * 10 >= kept * 11;
+    more(kept.maxFee, next.most) && more(kept.maxPriorityFee, next.tip)
+}
+
+#[test]
+fn a_tip_that_is_asked_after_a_lie_replaces_what_nodes_keep() {
+    let base = 30 * GWEI;
+    let (lie, honest) = (FeeRate::new(base, 0), FeeRate::new(base, 2 * GWEI));
+    for limit in [1_000 * GWEI, 67 * GWEI, 60 * GWEI, 35 * GWEI] {
+        let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
+        let first = Price::first(lie, limit);
+        assert!(first.tip > 0 && first.most >= base, "{first:?}");
+        versions.signed.push(signed(first.most, first.tip, false));
+        for _ in 0..100 {
+            let Some(next) = versions.dearer(false, lie, limit) else {
+                continue;
+            };
+            let newest = versions.signed.last().unwrap();
+            assert!(next.tip < GWEI && replaces(newest, next), "{next:?}");
+            versions.signed.push(signed(next.most, next.tip, false));
+        }
+        let newest = versions.signed.last().unwrap();
+        for (cancels, rate, least) in [(false, honest, 2 * GWEI), (true, lie, 2)] {
+            let next = versions.dearer(cancels, rate, limit).unwrap();
+            assert!(replaces(newest, next), "{limit}: {newest:?}, {next:?}");
+            assert!(next.most <= limit && next.tip >= least, "{next:?}");
+        }
+    }
+    // Where gas costs nearly what the operator allows there is no room: what no node has kept is replaced all the same.
+    let limit = 31 * GWEI;
+    let first = Price::first(lie, limit);
+    let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
+    versions.signed.push(signed(first.most, first.tip, false));
+    assert_eq!(versions.dearer(false, lie, limit), None);
+    let (most, tip) = (limit, 2 * GWEI);
+    let next = versions.dearer(false, honest, limit);
+    assert_eq!(next, Some(Price { most, tip }));
 }
 
 #[test]
