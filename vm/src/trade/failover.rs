@@ -25,6 +25,8 @@ use crate::{
 const SPREAD: u128 = 4;
 /// How far apart the work is that a quorum's providers find, at most.
 const APART: u64 = 2;
+/// Another answer changes little where two differ by no more than a part in so many: a block's steepest rise.
+const PART: u64 = 8;
 /// How old a rate may be that only tells what something would cost.
 const RECENT: Duration = Duration::from_secs(2);
 
@@ -106,7 +108,7 @@ impl Failover {
 
     async fn said_rates(&self) -> Result<Vec<FeeRate>, ReadError> {
         let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
-        self.gather("fees", ask).await
+        self.gather("fees", is_beside, ask).await
     }
 
     /// The base rate that a quorum roughly agrees on, and the bid that a quorum of those who do, and at least half of them,
@@ -151,7 +153,7 @@ impl Failover {
     pub async fn estimate(&self, trial: &Trial<'_>) -> Result<Result<u64, Revert>, ReadError> {
         let ask =
             |provider: TradingProvider| async move { provider.simulator()?.estimate(trial).await };
-        let said = self.gather("estimate", ask).await?;
+        let said = self.gather("estimate", is_like_work, ask).await?;
         let (mut work, mut reverts) = (Vec::new(), Vec::new());
         for verdict in said {
             match verdict {
@@ -181,7 +183,7 @@ impl Failover {
         what: &'static str,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<bool, ReadError> {
-        let said = self.gather(what, question).await?;
+        let said = self.gather(what, bool::eq, question).await?;
         let count = |verdict: bool| said.iter().filter(|one| **one == verdict).count();
         let mut verdicts = [true, false].into_iter();
         let agreed = verdicts.find(|verdict| count(*verdict) >= self.required);
@@ -207,7 +209,10 @@ impl Failover {
     /// Hands a transaction to every provider. A verdict against it is what a quorum says.
     pub async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
         let ask = |provider: TradingProvider| async move { provider.writer.broadcast(raw).await };
-        let said = self.answers(ask).await;
+        let alike = |one: &Broadcast, other: &Broadcast| {
+            std::mem::discriminant(one) == std::mem::discriminant(other)
+        };
+        let said = self.answers(alike, ask).await;
         if said.is_empty() {
             return Err(self.short("broadcast", "no provider answers"));
         }
@@ -239,7 +244,7 @@ impl Failover {
     /// knows it: what is not is sent again.
     pub async fn fate(&self, id: &Bytes) -> Result<Fate, ReadError> {
         let ask = |provider: TradingProvider| async move { provider.writer.fate(id).await };
-        let said = self.answers(ask).await;
+        let said = self.answers(is_same_fate, ask).await;
         if said.is_empty() {
             return Err(self.short("fate", "no provider answers"));
         }
@@ -282,6 +287,38 @@ impl Failover {
     fn known(&self) -> MutexGuard<'_, Option<(Instant, FeeRate)>> {
         self.rate.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether two rates are so near that a third one changes little: as near as those of blocks that follow each other, with
+/// bids of one size.
+fn is_beside(one: &FeeRate, other: &FeeRate) -> bool {
+    let part = one.base.min(other.base).div_ceil(PART.into());
+    let low = one.priority.min(other.priority);
+    let high = one.priority.max(other.priority);
+    one.base.abs_diff(other.base) <= part && high <= low.saturating_mul(2)
+}
+
+/// Whether two verdicts are the same, with work that is nearly the same.
+fn is_like_work(one: &Result<u64, Revert>, other: &Result<u64, Revert>) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => one.abs_diff(*other) <= *one.min(other) / PART,
+        (one, other) => one.is_err() == other.is_err(),
+    }
+}
+
+/// Whether two have a transaction at the same place, at the same cost. Their heads may differ.
+fn is_same_fate(one: &Fate, other: &Fate) -> bool {
+    let place = |fate: &Fate| match fate {
+        Fate::Included {
+            block,
+            success,
+            spent,
+            ..
+        } => Some((block.hash, *success, *spent)),
+        Fate::Unknown | Fate::Waiting => None,
+    };
+    let kind = std::mem::discriminant(one) == std::mem::discriminant(other);
+    kind && place(one) == place(other)
 }
 
 /// The greatest that `required` of them claim at least: fewer liars neither raise it above nor, where

@@ -27,7 +27,7 @@ impl Wallet {
         let ask = |provider: TradingProvider| async move {
             Node::of(&provider)?.seen(signed, head).await
         };
-        let said = self.failover.gather("history", ask).await?;
+        let said = self.failover.gather("history", Seen::eq, ask).await?;
         let nowhere = said.iter().filter(|seen| **seen == Seen::Nowhere).count();
         if nowhere < self.failover.required() {
             return Ok(false);

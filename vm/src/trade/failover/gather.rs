@@ -10,8 +10,10 @@ use crate::{ReadError, trade::TradingProvider};
 
 /// How long a provider may take.
 const DEADLINE: Duration = Duration::from_secs(8);
-/// Once a quorum has answered, the others get as long again: at least, and at most.
+/// Once a quorum has answered alike, the others get as long again: at least, and at most.
 const GRACE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// What the others get where a quorum has answered, and not alike: one of them may lie and be quick.
+const DOUBT: Duration = Duration::from_secs(2);
 /// How long a provider may be silent before the next one is asked, too.
 const HEDGE: Duration = Duration::from_millis(400);
 
@@ -73,7 +75,7 @@ impl Failover {
         what: &'static str,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
-        let said = self.gather(what, question).await?;
+        let said = self.gather(what, T::eq, question).await?;
         let short = || self.short(what, "too few answers");
         greatest(said, self.required).ok_or_else(short)
     }
@@ -84,20 +86,22 @@ impl Failover {
         what: &'static str,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
-        let mut said = self.gather(what, question).await?;
+        let mut said = self.gather(what, T::eq, question).await?;
         let same = |one: &T| said.iter().filter(|other| *other == one).count();
         let agreed = said.iter().position(|one| same(one) >= self.required);
         let agreed = agreed.ok_or_else(|| self.short(what, "no agreement"))?;
         Ok(said.swap_remove(agreed))
     }
 
-    /// What all providers say that answer in time; an error when those are no quorum.
+    /// What all providers say that answer in time; an error when those are no quorum. Once a quorum is `alike` the others
+    /// have little time left.
     pub(crate) async fn gather<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,
+        alike: fn(&T, &T) -> bool,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<Vec<T>, ReadError> {
-        let (said, failure) = self.all(question).await;
+        let (said, failure) = self.all(alike, question).await;
         if said.len() >= self.required {
             return Ok(said);
         }
@@ -112,13 +116,15 @@ impl Failover {
     /// As [`Self::gather`], however few they are.
     pub(crate) async fn answers<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
+        alike: fn(&T, &T) -> bool,
         question: impl Fn(TradingProvider) -> F,
     ) -> Vec<T> {
-        self.all(question).await.0
+        self.all(alike, question).await.0
     }
 
     async fn all<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
+        alike: fn(&T, &T) -> bool,
         question: impl Fn(TradingProvider) -> F,
     ) -> (Vec<T>, Option<ReadError>) {
         let started = Instant::now();
@@ -134,12 +140,21 @@ impl Failover {
                 Ok(Err(error)) => failure = Some(error),
                 Err(_) => failure = Some(late()),
             }
-            if said.len() == self.required {
-                let grace = started.elapsed().clamp(GRACE.0, GRACE.1);
-                until = until.min(Instant::now() + grace);
+            if said.len() >= self.required {
+                let wait = match self.is_settled(&said, alike) {
+                    true => started.elapsed().clamp(GRACE.0, GRACE.1),
+                    false => DOUBT,
+                };
+                until = until.min(Instant::now() + wait);
             }
         }
         (said, failure)
+    }
+
+    /// Whether there is an answer to which so many are alike as have to agree, itself among them.
+    fn is_settled<T>(&self, said: &[T], alike: fn(&T, &T) -> bool) -> bool {
+        let like = |one: &T| said.iter().filter(|other| alike(one, other)).count();
+        said.iter().any(|one| like(one) >= self.required)
     }
 
     pub(crate) fn short(&self, what: &str, why: &str) -> ReadError {
@@ -151,3 +166,6 @@ impl Failover {
 fn late() -> ReadError {
     ReadError::Unavailable("timed out".into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,16 +12,15 @@ use crate::{
 impl Failover {
     /// The unspent outputs of an account that a quorum shows alike; the largest first, then by their bytes.
     pub async fn unspent(&self, owner: &Address) -> Result<Vec<Unspent>, ReadError> {
-        let ask =
-            |provider: TradingProvider| async move { provider.outputs()?.unspent(owner).await };
-        let said = self.gather("outputs", ask).await?;
+        let ask = |provider: TradingProvider| async move {
+            let outputs = provider.outputs()?.unspent(owner).await?.into_iter();
+            // A provider that shows an output twice counts once.
+            let outputs = outputs.map(|one| (one.output, one.amount, one.height));
+            Ok(outputs.collect::<HashSet<_>>())
+        };
+        let said = self.gather("outputs", HashSet::eq, ask).await?;
         let mut shown: HashMap<(Bytes, _, u64), usize> = HashMap::new();
         for outputs in said {
-            // A provider that shows an output twice counts once.
-            let outputs: HashSet<_> = outputs
-                .into_iter()
-                .map(|one| (one.output, one.amount, one.height))
-                .collect();
             for output in outputs {
                 *shown.entry(output).or_default() += 1;
             }
@@ -58,7 +57,7 @@ impl Failover {
                 false => Err(ReadError::Doubtful("an answer is missing".into())),
             }
         };
-        let said = self.gather("spenders", ask).await?;
+        let said = self.gather("spenders", Vec::eq, ask).await?;
         let each = (0..outputs.len()).map(|at| {
             let said = said.iter().filter_map(|answers| answers.get(at));
             self.spender(said.collect())

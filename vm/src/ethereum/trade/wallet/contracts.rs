@@ -24,7 +24,9 @@ impl ContractChecks for Wallet {
         let calls = &calls.ok_or_else(|| ReadError::Doubtful("not a call".into()))?;
         let ask =
             |provider: TradingProvider| async move { provider.simulator()?.simulate(calls).await };
-        let said = self.failover.gather("simulation", ask).await?;
+        let alike =
+            |one: &Result<_, Revert>, other: &Result<_, Revert>| one.is_ok() == other.is_ok();
+        let said = self.failover.gather("simulation", alike, ask).await?;
         self.failover.verdict("simulation", said)
     }
 
