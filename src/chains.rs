@@ -169,6 +169,12 @@ impl Chains {
         &self.list
     }
 
+    /// Each of [`Self::list`] with what it is judged by, whether anybody is asked about it or not; `None` for one that
+    /// nobody can judge.
+    pub fn judged(&self) -> impl Iterator<Item = (&Loaded, Option<&Arc<ChainSpec>>)> {
+        self.list.iter().zip(self.specs.iter().map(Option::as_ref))
+    }
+
     /// The chain called `id`.
     pub fn get(&self, id: &str) -> Option<&Loaded> {
         self.by_id.get(id).map(|at| &self.list[*at])

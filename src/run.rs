@@ -27,7 +27,7 @@ use futures::{
     future::{BoxFuture, join_all},
 };
 use tokio_util::sync::CancellationToken;
-use vm::EvmAddress;
+use vm::{ChainSpec, EvmAddress};
 
 pub use self::listening::Listeners;
 pub use self::parts::{Parts, Trading};
@@ -289,8 +289,8 @@ pub fn oracle(
     };
     let hub = Hub::new(settings, chain(chains.attested_hub()));
     let hub = hub.with_allocator(chain(chains.allocator()));
-    let listed = chains.list().iter();
-    let listed = listed.map(|loaded| reachable(loaded, chains.foundation()));
+    let listed = chains.judged();
+    let listed = listed.map(|(loaded, spec)| reachable(loaded, spec, chains.foundation()));
     Attestor {
         chains: listed.collect::<HashMap<_, _>>(),
         hub,
@@ -304,7 +304,12 @@ pub fn oracle(
     }
 }
 
-fn reachable(loaded: &Loaded, foundation: Result<(), Closed>) -> (String, Reachable) {
+fn reachable(
+    loaded: &Loaded,
+    spec: Option<&Arc<ChainSpec>>,
+    foundation: Result<(), Closed>,
+) -> (String, Reachable) {
+    let spec = spec.filter(|_| foundation.is_ok()).cloned();
     let chain = loaded.attested().map(|opened| opened.chain.clone());
     let keys = loaded.owner_keys();
     let keys = keys.map(|keys| keys.and_then(|keys| foundation.clone().map(|()| keys)));
@@ -312,6 +317,7 @@ fn reachable(loaded: &Loaded, foundation: Result<(), Closed>) -> (String, Reacha
     let reachable = Reachable {
         family: loaded.family(),
         hub_chain_id: loaded.hub_chain_id,
+        spec,
         chain,
         keys,
     };

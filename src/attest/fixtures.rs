@@ -37,7 +37,7 @@ pub fn family() -> &'static Family {
 
 pub fn families(chain: &str) -> Option<&'static Family> {
     match chain {
-        "ethereum" | "base" => Some(family()),
+        "ethereum" | "base" | "arbitrum" => Some(family()),
         "bitcoin" => Some(&vm::bitcoin::FAMILY),
         _ => None,
     }

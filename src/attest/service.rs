@@ -21,7 +21,7 @@ use std::{collections::HashMap, sync::Arc};
 use futures::future::try_join_all;
 use serde_json::Value;
 use vm::{
-    B256, Chain, Family, LARGE_EVENTS, OwnerKeys, ReadError, TxRef, U256,
+    B256, Chain, ChainSpec, Family, LARGE_EVENTS, OwnerKeys, ReadError, TxRef, U256,
     protocol::{
         message::{Execution, TypedMessage},
         signature::Signature,
@@ -69,7 +69,10 @@ pub struct Reachable {
     pub family: Option<&'static Family>,
     /// The chain's number at the hub, as configured.
     pub hub_chain_id: Option<U256>,
-    /// The opened chain, or why the oracle attests nothing about it.
+    /// What a claim is judged by that reads nothing of the chain, whether anybody reads it or not. `None`: what the
+    /// opened chain is judged by.
+    pub spec: Option<Arc<ChainSpec>>,
+    /// The opened chain, or why the oracle attests nothing that it would read there.
     pub chain: Result<Chain, Closed>,
     /// Who says which keys owners sign with there, or why nobody's word is taken. `None` for a family whose signatures
     /// are verified without the chain.
@@ -161,6 +164,15 @@ impl Attestor {
             chain: name.to_owned(),
             why: why.clone(),
         })
+    }
+
+    /// What a configured chain is judged by, whether this oracle reads it or not: for claims that read nothing of it, and
+    /// set nothing apart that only a read of it would end.
+    fn spec(&self, name: &str) -> Result<&Arc<ChainSpec>, Error> {
+        match self.chains.get(name).and_then(|known| known.spec.as_ref()) {
+            Some(spec) => Ok(spec),
+            None => Ok(&self.chain(name)?.spec),
+        }
     }
 
     /// `transaction` of `chain`; `hints` maps each family's name to that family's hint.

@@ -557,6 +557,7 @@ fn oracle(
     let reachable = |side: &Side| Reachable {
         family: Some(side.spec.family),
         hub_chain_id: Some(side.spec.hub_chain_id),
+        spec: None,
         chain: Ok(Chain {
             spec: side.spec.clone(),
             reader: side.quorum.clone(),
@@ -567,6 +568,7 @@ fn oracle(
     let solver = Reachable {
         family: vm::family("ethereum-vm"),
         hub_chain_id: None,
+        spec: None,
         chain: Err("nobody reads it".into()),
         keys: None,
     };

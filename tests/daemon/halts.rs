@@ -94,6 +94,7 @@ impl Life {
             let reachable = Reachable {
                 family,
                 hub_chain_id: None,
+                spec: None,
                 chain,
                 keys: None,
             };

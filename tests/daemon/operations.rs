@@ -6,13 +6,20 @@ use crate::support::{
     daemon::{Daemon, Setup, daemon},
     fixture, world,
 };
-use alloy::primitives::U256;
+use alloy::{hex, primitives::U256};
 use devnet::{
+    account::Account,
     claim,
     world::{Devnet, Withdrawal},
 };
 use serde_json::{Value, json};
+use vm::protocol::owner::{Kind, Operation};
 
+const AUTHORIZATIONS: &str = "/attestations/withdraw-request-authorization/v1";
+const OWNED_INITIATION: &str = "/attestations/withdrawal-initiation/v2";
+const INCLUSIONS: &str = "/attestations/withdraw-requests/v1";
+const ZERO: &str = "0x0000000000000000000000000000000000000000";
+const RECEIVER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 const NOBODY: &str = "0x00000000000000000000000000000000000000000000000000000000000000ff";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,6 +170,12 @@ async fn one_provider_attests_nothing_where_real_money_is_at_stake() {
                 assert!(why.contains("RPC_QUORUM=1"), "{why}");
             }
         }
+        if closed == Some("hub") {
+            // Nor what reads nothing of any chain.
+            let body = authorization("origin", [ZERO, RECEIVER], &Value::Null);
+            let answer = daemon.attest(AUTHORIZATIONS, &body).await;
+            assert_eq!(answer.code(), "PROVIDERS_INSUFFICIENT", "{}", answer.body);
+        }
         daemon.stop().await;
     }
 }
@@ -241,6 +254,106 @@ async fn what_is_not_served_is_not_attested_and_keeps_nobody_waiting() {
     let nothing = daemon.ops("/readyz").await;
     assert_eq!(nothing.status, 503);
     assert!(nothing.json()["reason"].is_string(), "{}", nothing.body);
+    daemon.stop().await;
+}
+
+/// A withdraw request to `chain` for this currency and receiver, signed by its owner.
+fn authorization(chain: &str, [currency, receiver]: [&str; 2], additional: &Value) -> Value {
+    let owner = Account::named("owner").unwrap();
+    let address = owner.address().to_string();
+    let nonce = alloy::primitives::keccak256(chain).to_string();
+    let given = additional.is_object().then_some(additional);
+    let operation = Operation {
+        kind: Kind::Withdrawal,
+        chain_id: chain,
+        currency,
+        amount: "5",
+        owner_chain_id: "ethereum",
+        owner: &address,
+        recipient: receiver,
+        nonce: &nonce,
+        additional: given,
+    };
+    let signature = owner.sign_message(&operation.digest()).unwrap();
+    let mut body = json!({
+        "chainId": chain, "currency": currency, "amount": "5", "spenderChainId": "ethereum",
+        "spender": address, "receiver": receiver, "nonce": nonce,
+        "ownerSignature": hex::encode_prefixed(signature),
+    });
+    if let Some(additional) = given {
+        body["additionalData"] = additional.clone();
+    }
+    body
+}
+
+/// The body by which the same owner asks that the balance is set apart.
+fn initiation_of(authorization: &Value) -> Value {
+    let mut body = authorization.clone();
+    for (from, to) in [
+        ("spenderChainId", "ownerChainId"),
+        ("spender", "owner"),
+        ("receiver", "recipient"),
+    ] {
+        body[to] = body[from].take();
+        body.as_object_mut().unwrap().remove(from);
+    }
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_reads_nothing_of_a_chain_is_signed_without_its_providers() {
+    let world = world::world().await;
+    let setup = daemon().recorded(&world).with("CHAINS", "ethereum");
+    let daemon = setup.start().await;
+    let depositories = fixture("recorded/chains.json");
+    let depository = |chain: &str| {
+        let mut entries = depositories.as_array().unwrap().iter();
+        let entry = entries.find(|entry| entry["id"] == chain).unwrap();
+        let family = vm::family(entry["vmType"].as_str().unwrap()).unwrap();
+        let text = entry["depository"].as_str().unwrap();
+        hex::encode_prefixed(family.account(text).unwrap().bytes())
+    };
+    let lighter = json!({ "lighter-vm": { "nonce": 1, "apiKeyIndex": 2, "usdcFee": 3 } });
+    let ton = "0:90c11c111d29bc317cab83480500edb045e59f9b4ec7ba145343c7d83644c6ee";
+    let tron = "TRNCo4hWodUNndQeGqvwh6QyfC6TUSCpx6";
+    let native = |family: &str| vm::family(family).unwrap().codec.native();
+    for (chain, currency, receiver, additional) in [
+        ("lighter", native("lighter-vm"), "723072", &lighter),
+        ("ton", native("ton-vm"), ton, &Value::Null),
+        ("tron", native("tron-vm"), tron, &Value::Null),
+        ("base", ZERO, RECEIVER, &Value::Null),
+    ] {
+        let body = authorization(chain, [currency, receiver], additional);
+        let answer = daemon.attest(AUTHORIZATIONS, &body).await;
+        assert_eq!(answer.status, 200, "{chain} {}", answer.body);
+        let request = &answer.json()["withdrawRequest"];
+        assert_eq!(request["chainId"], chain);
+        assert_eq!(request["depository"], depository(chain), "{chain}");
+        // Nothing here would end what this sets apart.
+        let apart = daemon.attest(OWNED_INITIATION, &initiation_of(&body)).await;
+        let found = (apart.status.as_u16(), apart.code());
+        assert_eq!(found, (503, "CHAIN_UNAVAILABLE".into()), "{}", apart.body);
+    }
+    let body = authorization("nowhere", [ZERO, RECEIVER], &Value::Null);
+    let answer = daemon.attest(AUTHORIZATIONS, &body).await;
+    assert_eq!(answer.code(), "CHAIN_NOT_AVAILABLE", "{}", answer.body);
+    // The hub is asked, which has no hash of theirs.
+    let xrp = json!({ "xrp-vm": { "sequence": 1, "fee": 12, "lastLedgerSequence": 9 } });
+    let perps = json!({ "hyperliquid-vm": { "nonce": 1 } });
+    for (chain, currency, receiver, additional) in [
+        (
+            "xrp",
+            native("xrp-vm"),
+            "rwVkNZa3iHcwaHbiUPAFLJUHAwk8AupV1C",
+            xrp,
+        ),
+        ("hyperliquid", native("hyperliquid-vm"), RECEIVER, perps),
+    ] {
+        let mut body = authorization(chain, [currency, receiver], &additional);
+        body["hashIndexes"] = json!([0]);
+        let answer = daemon.attest(INCLUSIONS, &body).await;
+        assert_eq!(answer.code(), "HASH_TO_SIGN_NOT_SET", "{}", answer.body);
+    }
     daemon.stop().await;
 }
 

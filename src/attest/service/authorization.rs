@@ -9,7 +9,7 @@ use vm::{
     },
 };
 
-use super::{Attestor, Error, OwnedClaim, RequestClaim};
+use super::{Attestor, Error, OwnedClaim, Proof, RequestClaim};
 use crate::attest::{
     Refusal,
     claim::{bounded, malformed},
@@ -38,7 +38,8 @@ pub struct InclusionAnswer {
 
 impl Attestor {
     /// Attests that an owner asks the hub's own allocator for a withdrawal. The spender is the owner, the receiver the
-    /// recipient.
+    /// recipient. By the owner's signature also to a chain that is not read: how that withdrawal ends is then for other
+    /// oracles to say. A deposit that goes back needs a chain that is read: whoever asks uses it up.
     pub async fn authorization(
         &self,
         claim: &OwnedClaim,
@@ -50,14 +51,17 @@ impl Attestor {
         if !family.authorizable {
             return Err(Refusal::NotAuthorizable(family.name).into());
         }
-        let chain = self.chain(&requested.chain)?;
+        let spec = match claim.proof {
+            Proof::Signature(_) => self.spec(&requested.chain)?,
+            Proof::Return(_) => &self.chain(&requested.chain)?.spec,
+        };
         let owner = requested.owner(&|chain| self.family(chain))?;
-        let owned = self.owned_by(chain, claim)?;
+        let owned = self.owned_by(spec, claim)?;
         // The owner did not sign the depository.
-        if self.bound_nonces && chain.spec.depository.as_ref() != Some(&owned.depository) {
+        if self.bound_nonces && spec.depository.as_ref() != Some(&owned.depository) {
             owned.check_bound()?;
         }
-        let request = self.normal(chain, &asked_by(claim))?;
+        let request = self.normal(spec, &asked_by(claim))?;
         let message = request.message();
         let message = message.map_err(|why| malformed("body/nonce", why))?;
         let settings = &self.hub.settings;
@@ -101,6 +105,7 @@ impl Attestor {
     }
 
     /// Attests which hashes the hub's own allocator has for a withdraw request, in the order of `indexes`, each once.
+    /// Nothing of its chain is read: the hub has taken the amount already.
     pub async fn inclusion(
         &self,
         claim: &RequestClaim,
@@ -108,8 +113,7 @@ impl Attestor {
         question: Option<&Question>,
     ) -> Result<InclusionAnswer, Error> {
         check_indexes(indexes)?;
-        let chain = self.chain(&claim.chain)?;
-        let message = self.normal(chain, claim)?.message();
+        let message = self.normal(self.spec(&claim.chain)?, claim)?.message();
         let message = message.map_err(|why| malformed("body/nonce", why))?;
         let request = message.request_hash();
         let settings = &self.hub.settings;

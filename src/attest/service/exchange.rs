@@ -51,7 +51,8 @@ pub struct ExchangeAnswer {
 }
 
 impl Attestor {
-    /// Attests a deposit, and that the executor may end its order with it.
+    /// Attests a deposit, and that the executor may end its order with it. Nothing of the chain to which the executor
+    /// withdraws is read: the order says where.
     pub async fn exchange(
         &self,
         claim: &ExchangeClaim,
@@ -68,7 +69,7 @@ impl Attestor {
         let executor = settings
             .executor
             .ok_or(Refusal::NotConfigured("executor"))?;
-        let destination = self.chain(sole.destination(outcome))?;
+        let destination = self.spec(sole.destination(outcome))?;
         let (hints, path) = (claim.hints.as_ref(), "body/transactionId");
         let wanted = [self.wanted(&claim.chain, &claim.transaction, hints, path)?];
         let asked = self.ask(question);
@@ -79,7 +80,7 @@ impl Attestor {
         let message = sole.deposit(&judged.messages, &claim.onchain_id)?;
         // The solver of this daemon may have paid, or may be about to.
         self.check_unpaid(message, terms.id).await?;
-        let request = sole.request(outcome, message, &destination.spec, nonce)?;
+        let request = sole.request(outcome, message, destination, nonce)?;
         let minted = self.minted(seen, &judged)?;
         let (execution, deposit) = minted.ok_or(Refusal::NothingAttested)?;
         let spelled = Spelled::exchange(&request, executor, settings);

@@ -1,7 +1,7 @@
 //! The hub's balance for withdrawals (guide: protocol 8.5 and 8.6).
 
 use vm::{
-    Amount, Block, Chain, ChainId, EvmAddress,
+    Amount, Block, ChainId, ChainSpec, EvmAddress,
     protocol::{message::Execution, text},
 };
 
@@ -51,7 +51,8 @@ pub struct OwnedClaim {
 }
 
 impl Attestor {
-    /// Attests that a balance is set apart for a withdrawal; requires the withdrawer's signature.
+    /// Attests that a balance is set apart for a withdrawal; requires the withdrawer's signature. Only for a chain that
+    /// is read: nothing else ends what is set apart.
     pub async fn initiation(
         &self,
         claim: &InitiationClaim,
@@ -88,7 +89,7 @@ impl Attestor {
             requested.amount()?,
             requested.owner(&|chain| self.family(chain))?,
         );
-        let owned = self.owned_by(chain, claim)?;
+        let owned = self.owned_by(&chain.spec, claim)?;
         check_values(&chain.spec, &owned.depository)?;
         // The owner signed neither the depository nor the hub.
         if self.bound_nonces && chain.spec.depository.as_ref() != Some(&owned.depository) {
@@ -121,8 +122,8 @@ impl Attestor {
         })
     }
 
-    /// The owner and purpose of a withdrawal address of `chain`.
-    pub(super) fn owned_by(&self, chain: &Chain, claim: &OwnedClaim) -> Result<Owned, Refusal> {
+    /// The owner and purpose of a withdrawal address of the chain of `spec`.
+    pub(super) fn owned_by(&self, spec: &ChainSpec, claim: &OwnedClaim) -> Result<Owned, Refusal> {
         let requested = &claim.requested;
         let request = AddressRequest {
             path: ("body/", "nonce"),
@@ -134,7 +135,7 @@ impl Attestor {
             recipient: &requested.recipient,
             nonce: &requested.nonce,
         };
-        Owned::new(&chain.spec, &request, &|chain| self.family(chain))
+        Owned::new(spec, &request, &|chain| self.family(chain))
     }
 
     /// What is signed when the hub shows the balance at `block`.
@@ -147,7 +148,7 @@ impl Attestor {
         (execution, statement.as_of(&hub, block))
     }
 
-    /// Reads the balance of a withdrawal address. Signs nothing.
+    /// Reads the balance of a withdrawal address, nothing of the withdrawal's chain. Signs nothing.
     pub async fn initiated(&self, claim: &InitiationClaim) -> Result<InitiatedAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
         let held = self.hub.holds(owned.address, owned.token, amount).await?;
@@ -168,7 +169,7 @@ impl Attestor {
         if amount.is_zero() {
             return Err(Refusal::ZeroWithdrawal.into());
         }
-        let chain = self.chain(&claim.address.chain)?;
-        Ok((self.owned(chain, &claim.address, "body/")?, amount))
+        let spec = self.spec(&claim.address.chain)?;
+        Ok((self.owned(spec, &claim.address, "body/")?, amount))
     }
 }

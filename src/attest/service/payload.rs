@@ -76,17 +76,17 @@ impl Attestor {
 
     /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount. The amount of a
     /// returned deposit is the deposit's, whatever somebody sends to its address besides: that may hold more.
+    /// Nothing of the withdrawal's chain is read: its balance has been set apart already.
     pub async fn owned_initiated(
         &self,
         claim: &OwnedClaim,
         question: Option<&Question>,
     ) -> Result<PayloadAnswer, Error> {
         let requested = &claim.requested;
-        let chain = self.chain(&requested.chain)?;
+        let spec = self.spec(&requested.chain)?;
         let amount = requested.amount()?;
         let owner = requested.owner(&|chain| self.family(chain))?;
-        let owned = self.owned_by(chain, claim)?;
-        let spec = &chain.spec;
+        let owned = self.owned_by(spec, claim)?;
         withdrawal::check_values(spec, &owned.depository)?;
         let PayloadMessage {
             spender,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use vm::{
-    B256, Chain, ChainId, EvmAddress, Family, WithdrawalStatus,
+    B256, ChainId, ChainSpec, EvmAddress, Family, WithdrawalStatus,
     protocol::{
         hub::{alias, token_id},
         request::{WithdrawCall, WithdrawRequest},
@@ -52,7 +52,7 @@ impl Attestor {
     ) -> Result<EndedAnswer, Error> {
         let (chain, state) = self.withdrawing(&claim.chain)?;
         let spec = &chain.spec;
-        let request = self.normal(chain, claim)?;
+        let request = self.normal(spec, claim)?;
         let message = request.message();
         let message = message.map_err(|why| malformed("body/nonce", why))?;
         let hash = message.request_hash();
@@ -95,7 +95,7 @@ impl Attestor {
     /// The request in the spelling that the allocator hashes.
     pub(super) fn normal(
         &self,
-        chain: &Chain,
+        spec: &ChainSpec,
         claim: &RequestClaim,
     ) -> Result<WithdrawRequest, Refusal> {
         let amount = text::number(&claim.amount);
@@ -103,7 +103,7 @@ impl Attestor {
         if amount.is_zero() {
             return Err(Refusal::ZeroWithdrawal);
         }
-        let depository = withdrawal::depository_of(&chain.spec, claim.depository.as_deref())?;
+        let depository = withdrawal::depository_of(spec, claim.depository.as_deref())?;
         let call = WithdrawCall {
             chain_id: claim.chain.clone(),
             depository: depository.text().to_owned(),
@@ -117,7 +117,7 @@ impl Attestor {
         };
         let spender = self.spender_family(&claim.spender_chain)?;
         // What is hashed takes some texts that are no addresses.
-        let own = chain.spec.family;
+        let own = spec.family;
         for (family, field, text) in [
             (own, "body/currency", &claim.currency),
             (own, "body/receiver", &claim.receiver),
@@ -126,7 +126,7 @@ impl Attestor {
             let address = family.address(text);
             address.map_err(|why| malformed(field, why))?;
         }
-        let request = WithdrawRequest::new(&call, chain.spec.family, spender);
+        let request = WithdrawRequest::new(&call, own, spender);
         request.map_err(|why| malformed("body", why))
     }
 

@@ -45,6 +45,7 @@ mod payload;
 mod recover;
 mod requested;
 mod trigger;
+mod unread;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
@@ -220,6 +221,7 @@ fn world_on(store: Arc<dyn Store>) -> World {
         let reachable = Reachable {
             family,
             hub_chain_id,
+            spec: None,
             chain,
             keys: None,
         };
@@ -228,6 +230,7 @@ fn world_on(store: Arc<dyn Store>) -> World {
     let closed = Reachable {
         family: None,
         hub_chain_id: None,
+        spec: None,
         chain: Err("no provider".into()),
         keys: None,
     };

@@ -29,6 +29,7 @@ pub struct TriggerAnswer {
 
 impl Attestor {
     /// Attests that a payment to a deposit address is for an order: its manager at the hub maps the trigger to it.
+    /// Nothing of the payment's chain is read.
     pub async fn trigger(
         &self,
         claim: &trigger::Trigger,
@@ -43,8 +44,7 @@ impl Attestor {
         if order.is_zero() {
             return Err(malformed("body/orderId", "must not be zero").into());
         }
-        let chain = self.chain(&claim.input.chain_id)?;
-        let depository = withdrawal::depository(&chain.spec)?;
+        let depository = withdrawal::depository(self.spec(&claim.input.chain_id)?)?;
         let settings = &self.hub.settings;
         let manager = settings.deposit_address_manager;
         let manager = manager.ok_or(Refusal::NotConfigured("deposit address manager"))?;

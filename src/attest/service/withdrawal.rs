@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use vm::{
-    B256, Bytes, Chain, ChainId, StateReader, TxRef, WithdrawalStatus,
+    B256, Bytes, Chain, ChainId, ChainSpec, StateReader, TxRef, WithdrawalStatus,
     protocol::{message::Execution, text},
 };
 
@@ -92,7 +92,8 @@ impl Attestor {
             return Err(Refusal::WithdrawalMismatch { field: "chainId" }.into());
         }
         let (chain, state) = self.withdrawing(&claim.chain)?;
-        let owned = self.owned(chain, &claim.address, "body/withdrawalAddressRequest/")?;
+        let path = "body/withdrawalAddressRequest/";
+        let owned = self.owned(&chain.spec, &claim.address, path)?;
         let encoded = text::bytes(&claim.withdrawal);
         let encoded = encoded.map_err(|why| malformed("body/withdrawal", why))?;
         let withdrawal = withdrawal::read(&chain.spec, &encoded, &owned)?;
@@ -137,7 +138,7 @@ impl Attestor {
         let (chain, state) = self.withdrawing(&requested.chain)?;
         let amount = requested.amount()?;
         let owner = requested.owner(&|chain| self.family(chain))?;
-        let owned = self.owned_by(chain, of)?;
+        let owned = self.owned_by(&chain.spec, of)?;
         let transaction = executing(chain, claim.transaction.as_deref(), claim.hints.as_ref())?;
         let additional = requested.additional.as_ref();
         let id = withdrawal::payload_id(&chain.spec, &owned, amount, additional)?;
@@ -172,7 +173,7 @@ impl Attestor {
 
     pub(super) fn owned(
         &self,
-        chain: &Chain,
+        spec: &ChainSpec,
         claim: &AddressClaim,
         path: &'static str,
     ) -> Result<Owned, Error> {
@@ -186,9 +187,7 @@ impl Attestor {
             recipient: &claim.recipient,
             nonce: &claim.nonce,
         };
-        Ok(Owned::new(&chain.spec, &request, &|chain| {
-            self.family(chain)
-        })?)
+        Ok(Owned::new(spec, &request, &|chain| self.family(chain))?)
     }
 
     /// A chain whose withdrawals are read.

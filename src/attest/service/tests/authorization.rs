@@ -13,7 +13,7 @@ type Case = (&'static str, fn(&mut OwnedClaim));
 
 const ALLOCATOR: EvmAddress = EvmAddress::repeat_byte(5);
 
-fn with_allocator(mut world: World) -> World {
+pub(super) fn with_allocator(mut world: World) -> World {
     world.oracle.hub.settings.hub_allocator = Some(ALLOCATOR);
     world
 }
@@ -131,6 +131,7 @@ async fn chains_whose_withdrawals_the_allocator_does_not_take_are_named() {
     let other = Reachable {
         family: Some(&vm::hyperliquid::FAMILY),
         hub_chain_id: None,
+        spec: None,
         chain: Err("nobody reads it".into()),
         keys: None,
     };

@@ -11,9 +11,9 @@ use crate::{attest::statement::Outcome, store::rows::claim::Stage};
 
 /// A salt that requires the solver's signature in every claim.
 const OURS: &str = "0xb7064203155a802ad4966746909a304700000000000000000000000000000001";
-const EXECUTOR: EvmAddress = EvmAddress::repeat_byte(6);
+pub(super) const EXECUTOR: EvmAddress = EvmAddress::repeat_byte(6);
 
-fn exchanging(fixture: &Fixture) -> World {
+pub(super) fn exchanging(fixture: &Fixture) -> World {
     with_executor(world().playing(fixture))
 }
 
@@ -22,7 +22,7 @@ fn with_executor(mut world: World) -> World {
     world
 }
 
-fn asked(fixture: &Fixture, outcome: Outcome) -> ExchangeClaim {
+pub(super) fn asked(fixture: &Fixture, outcome: Outcome) -> ExchangeClaim {
     ExchangeClaim {
         outcome,
         chain: "ethereum".into(),

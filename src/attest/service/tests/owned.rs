@@ -109,6 +109,7 @@ fn with_keys(keys: Result<Result<Option<Bytes>, ReadError>, Closed>) -> World {
     let reachable = Reachable {
         family: Some(&vm::lighter::FAMILY),
         hub_chain_id: None,
+        spec: None,
         chain: Err("this version does not read it".into()),
         keys: Some(keys.map(reader)),
     };

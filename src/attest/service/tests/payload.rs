@@ -26,11 +26,11 @@ pub(super) fn with_spender(mut world: World) -> World {
 }
 
 /// A world in which every hub account holds 500.
-fn apart() -> World {
+pub(super) fn apart() -> World {
     with_spender(funded())
 }
 
-async fn told(world: &World, claim: &OwnedClaim) -> &'static str {
+pub(super) async fn told(world: &World, claim: &OwnedClaim) -> &'static str {
     word(world.oracle.owned_initiated(claim, None).await)
 }
 

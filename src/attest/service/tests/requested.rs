@@ -27,22 +27,24 @@ pub(super) fn claim() -> RequestClaim {
 }
 
 pub(super) fn hash(claim: &RequestClaim) -> B256 {
+    let depository = fixtures::spec("ethereum").depository.unwrap();
+    hash_of(claim, depository.text(), fixtures::family())
+}
+
+/// The hash of a request to a chain of `family`.
+pub(super) fn hash_of(claim: &RequestClaim, depository: &str, family: &Family) -> B256 {
     let call = WithdrawCall {
         chain_id: claim.chain.clone(),
-        depository: fixtures::spec("ethereum")
-            .depository
-            .unwrap()
-            .text()
-            .to_owned(),
+        depository: depository.to_owned(),
         currency: claim.currency.clone(),
         amount: claim.amount.parse().unwrap(),
         spender_chain_id: claim.spender_chain.clone(),
         spender: claim.spender.clone(),
         receiver: claim.receiver.clone(),
         nonce: claim.nonce.clone(),
-        additional_data: None,
+        additional_data: claim.additional.clone(),
     };
-    let request = WithdrawRequest::new(&call, fixtures::family(), fixtures::family()).unwrap();
+    let request = WithdrawRequest::new(&call, family, fixtures::family()).unwrap();
     request.message().unwrap().request_hash()
 }
 

@@ -4,9 +4,9 @@ use vm::protocol::{message::Domain, trigger};
 
 use super::*;
 
-const ORDER: &str = "0xc2e80b8763efe795853030c2288eb9611da6b7c19d051e83d8725a66b16a33cd";
+pub(super) const ORDER: &str = "0xc2e80b8763efe795853030c2288eb9611da6b7c19d051e83d8725a66b16a33cd";
 
-fn claim() -> trigger::Trigger {
+pub(super) fn claim() -> trigger::Trigger {
     let claim = json!({
         "input": {
             "vmType": "ethereum-vm", "chainId": "ethereum", "currency": NATIVE, "amount": "5",
@@ -28,7 +28,7 @@ fn claim() -> trigger::Trigger {
 }
 
 /// A world whose manager maps the claim's trigger to `order`.
-fn mapping(order: &str) -> World {
+pub(super) fn mapping(order: &str) -> World {
     let mut world = world();
     world.oracle.hub.settings.deposit_address_manager = Some(EvmAddress::repeat_byte(8));
     let (hash, order) = (claim().hash().unwrap(), order.parse().unwrap());
