@@ -39,6 +39,8 @@ pub struct AddressRequest<'a> {
 /// An [`AddressRequest`] that the families of its chains have parsed.
 #[derive(Clone, Debug)]
 pub struct Owned {
+    /// Of the depository.
+    pub chain: ChainId,
     pub currency: Address,
     pub recipient: Address,
     pub withdrawer: Address,
@@ -85,6 +87,7 @@ impl Owned {
         let address = account.address();
         let is_bound = account.bound_nonce(request.settlement) == nonce;
         Ok(Self {
+            chain: spec.id.clone(),
             is_bound,
             token: token_id(&spec.id, &currency),
             currency,

@@ -3,12 +3,11 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Shared, answer::respond_signed, owned, question::question};
+use super::{
+    Shared, answer::respond_signed, owned, question::question, withdrawals::AddressRequest,
+};
 use crate::{
-    attest::{
-        peers::answer::Corroborated,
-        service::{AddressClaim, InitiationClaim},
-    },
+    attest::{peers::answer::Corroborated, service::InitiationClaim},
     http::{ApiError, Request, Response, Text},
 };
 
@@ -132,14 +131,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     let claim = InitiationClaim {
         settlement: ask.settlement_chain_id.0.clone(),
         amount: ask.expected_amount.0.clone(),
-        address: AddressClaim {
-            chain: ask.chain_id.0.clone(),
-            currency: ask.currency.0.clone(),
-            withdrawer: ask.withdrawer.0.clone(),
-            withdrawer_chain: ask.withdrawer_chain_id.0.clone(),
-            recipient: ask.recipient.0.clone(),
-            nonce: ask.withdrawal_nonce.0.clone(),
-        },
+        address: request.json::<AddressRequest>()?.claim(),
         signature: String::new(),
     };
     let answer = state.oracle.initiated(&claim).await?;

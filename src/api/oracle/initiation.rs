@@ -8,9 +8,10 @@ use super::{
     answer::{Execution, respond},
     owned,
     question::question,
+    withdrawals::AddressRequest,
 };
 use crate::{
-    attest::service::{AddressClaim, InitiationClaim},
+    attest::service::InitiationClaim,
     http::{ApiError, Flag, Request, Response, Text},
 };
 
@@ -77,14 +78,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     let claim = InitiationClaim {
         settlement: ask.settlement_chain_id.0.clone(),
         amount: ask.expected_amount.0.clone(),
-        address: AddressClaim {
-            chain: ask.chain_id.0.clone(),
-            currency: ask.currency.0.clone(),
-            withdrawer: ask.withdrawer.0.clone(),
-            withdrawer_chain: ask.withdrawer_chain_id.0.clone(),
-            recipient: ask.recipient.0.clone(),
-            nonce: ask.withdrawal_nonce.0.clone(),
-        },
+        address: request.json::<AddressRequest>()?.claim(),
         signature: ask.signature.0.clone(),
     };
     let question = question(&request, ask.request_peer_signatures);

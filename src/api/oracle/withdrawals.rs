@@ -153,19 +153,11 @@ pub struct EndedBody {
 
 pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: Ask = request.json()?;
-    let of = &ask.withdrawal_address_request;
     let claim = WithdrawalClaim {
         chain: ask.chain_id.0.clone(),
         withdrawal: ask.withdrawal.0.clone(),
         transaction: ask.transaction_id.as_ref().map(|id| id.0.clone()),
-        address: AddressClaim {
-            chain: of.chain_id.0.clone(),
-            currency: of.currency.0.clone(),
-            withdrawer: of.withdrawer.0.clone(),
-            withdrawer_chain: of.withdrawer_chain_id.0.clone(),
-            recipient: of.recipient.0.clone(),
-            nonce: of.withdrawal_nonce.0.clone(),
-        },
+        address: ask.withdrawal_address_request.clone().claim(),
         additional: ask.additional_data.clone(),
         hints: None,
     };
@@ -214,6 +206,20 @@ pub async fn attest_requested(state: Shared, request: Request) -> Result<Respons
     };
     let answer = state.oracle.requested_withdrawal(&claim, question.as_ref());
     ended(&state, &answer.await?)
+}
+
+impl AddressRequest {
+    /// The same fields as the claim has them.
+    pub fn claim(self) -> AddressClaim {
+        AddressClaim {
+            chain: self.chain_id.0,
+            currency: self.currency.0,
+            withdrawer: self.withdrawer.0,
+            withdrawer_chain: self.withdrawer_chain_id.0,
+            recipient: self.recipient.0,
+            nonce: self.withdrawal_nonce.0,
+        }
+    }
 }
 
 impl RequestFields {

@@ -1,10 +1,7 @@
 //! How withdrawals ended (guide: protocol 8.5).
 
 use serde_json::{Map, Value};
-use vm::{
-    B256, Bytes, Chain, ChainId, ChainSpec, StateReader, TxRef, WithdrawalStatus,
-    protocol::{message::Execution, text},
-};
+use vm::{B256, Bytes, Chain, ChainSpec, StateReader, TxRef, WithdrawalStatus, protocol::text};
 
 use super::{
     Attested, Attestor, Error, OwnedClaim, named,
@@ -118,12 +115,13 @@ impl Attestor {
                 sought.standing(sight, &payload)?
             }
         };
-        let verdict = self.verdict(&chain.spec.id, &owned, &withdrawal, &standing);
+        let ended = self.ended(&owned, &withdrawal, &standing, asked);
+        let EndedAnswer { status, attested } = ended.await?;
         Ok(WithdrawalAnswer {
             id: withdrawal.id,
             depository: owned.depository.text().to_owned(),
-            attested: self.sealed(verdict, asked).await?,
-            status: standing.status,
+            status,
+            attested,
         })
     }
 
@@ -164,11 +162,7 @@ impl Attestor {
             named: withdrawal.named,
         };
         let standing = sought.standing(sought.look().await?, &payload)?;
-        let verdict = self.verdict(&chain.spec.id, &owned, &withdrawal, &standing);
-        Ok(EndedAnswer {
-            attested: self.sealed(verdict, asked).await?,
-            status: standing.status,
-        })
+        self.ended(&owned, &withdrawal, &standing, asked).await
     }
 
     pub(super) fn owned(
@@ -202,34 +196,27 @@ impl Attestor {
         allocator.map_err(|why| Error::NoAllocator(why.to_owned()))
     }
 
-    /// What to sign about a withdrawal; `None` while it is pending. It does not depend on whether the caller names a
-    /// transaction.
-    fn verdict(
+    /// Signs how a withdrawal ended; nothing while it is pending. What is signed does not depend on whether the caller
+    /// names a transaction.
+    async fn ended(
         &self,
-        chain: &ChainId,
         owned: &Owned,
         withdrawal: &Withdrawal,
         standing: &Standing,
-    ) -> Option<(Execution, Statement)> {
-        let escrow = owned.escrow(withdrawal.amount);
-        let (verdict, execution) = match standing.status {
-            WithdrawalStatus::Pending => return None,
+        asked: Option<Asked>,
+    ) -> Result<EndedAnswer, Error> {
+        let (escrow, status) = (owned.escrow(withdrawal.amount), standing.status);
+        let (verdict, execution) = match status {
+            WithdrawalStatus::Pending => return Ok(EndedAnswer::PENDING),
             WithdrawalStatus::Executed => (Verdict::Executed, escrow.burned(withdrawal.id)),
             WithdrawalStatus::Expired => (Verdict::Expired, escrow.returned(withdrawal.id)),
         };
         let digest = self.digest(&execution);
-        let statement = Statement::withdrawal(chain, withdrawal.id, verdict, digest);
-        Some((execution, standing.ground(chain, statement)))
-    }
-
-    async fn sealed(
-        &self,
-        verdict: Option<(Execution, Statement)>,
-        asked: Option<Asked>,
-    ) -> Result<Option<Attested>, Error> {
-        Ok(match verdict {
-            Some((execution, statement)) => Some(self.seal(execution, &statement, asked).await?),
-            None => None,
+        let statement = Statement::withdrawal(&owned.chain, withdrawal.id, verdict, digest);
+        let statement = standing.ground(&owned.chain, statement);
+        Ok(EndedAnswer {
+            status,
+            attested: Some(self.seal(execution, &statement, asked).await?),
         })
     }
 }
