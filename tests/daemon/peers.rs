@@ -29,10 +29,6 @@ async fn recorded_moods_give_the_recorded_signatures_that_hold() {
     let world = world::world().await;
     for case in fixture("recorded/peers.json").as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
-        // A threshold above the number of signers does not start: `config` has a test of its own.
-        if name == "signers set, dup" {
-            continue;
-        }
         let peers = Peers::start().await;
         let mut setup = daemon().recorded(&world);
         for (variable, value) in case["env"].as_object().unwrap() {
