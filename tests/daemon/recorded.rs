@@ -14,7 +14,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use vm::protocol::limits;
 
-/// A case whose answer differs on purpose: name, our status, our code, why.
+/// A case whose answer differs on purpose: name, our status, our code (our body where the status is 200), why.
 type Deviation = (&'static str, u16, &'static str, &'static str);
 
 const DEVIATIONS: &[Deviation] = &[
@@ -139,7 +139,7 @@ const SOLANA: &[Deviation] = &[
     (
         "deposit sol_fillNoMemo",
         200,
-        "",
+        r#"{"messages":[]}"#,
         "an instruction that is none deposits nothing",
     ),
     ("fill sol_late", 400, "AFTER_DEADLINE", "our words"),
@@ -224,7 +224,7 @@ const BITCOIN_WITHDRAWALS: &[Deviation] = &[
     (
         "withdrawal v3 bitcoin no op_return",
         200,
-        "",
+        r#"{"status":1}"#,
         "a transaction is known by its id, whatever it says",
     ),
 ];
@@ -586,8 +586,12 @@ fn compare(name: &str, want: &Value, got: &Answer, deviations: &[Deviation]) -> 
         ))
     };
     let json = got.json();
-    if let Some((_, status, code, _)) = deviations.iter().find(|row| row.0 == name) {
-        let same = got.status == *status && json["code"].as_str().unwrap_or_default() == *code;
+    if let Some((_, status, said, _)) = deviations.iter().find(|row| row.0 == name) {
+        let found = match *status {
+            200 => got.body.clone(),
+            _ => got.code(),
+        };
+        let same = got.status == *status && found == *said;
         return if same { Ok(()) } else { wrong() };
     }
     if want["status"] != got.status.as_u16() {
