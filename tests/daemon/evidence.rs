@@ -763,6 +763,49 @@ async fn a_document_that_was_changed_is_refused_with_the_reason() {
     daemon.stop().await;
 }
 
+/// Whoever has the key can sign evidence that fits together and is not true: here with what a lying provider said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_fits_together_and_is_not_true_is_refused_over_the_chains_only() {
+    let world = world::world().await;
+    let setup = setup(&world);
+    let claim = recorded(DEPOSITS);
+    let (chain, transaction) = transactions(&claim).remove(0);
+    let daemon = setup.start().await;
+    let signed = daemon.post(DEPOSITS, "apikey1", &claim).await.json();
+    let sound = document(&setup, &daemon, &chain, &transaction).await;
+    let amount = signed["messages"][0]["result"]["amount"].as_str().unwrap();
+    let amount: U256 = amount.parse().unwrap();
+    let liar = exaggerating(format!("http://{}/{chain}", world.address), amount).await;
+    let misled = setup.clone().with(
+        &format!("{}_RPC_URL", chain.to_uppercase()),
+        format!("http://{}/", liar.address),
+    );
+    let other = misled.start().await;
+    let lied = other.post(DEPOSITS, "apikey1", &claim).await;
+    assert_eq!(lied.status, 200, "{}", lied.body);
+    let forged = document(&misled, &other, &chain, &transaction).await;
+    other.stop().await;
+    for field in ["statement", "signer", "configuration"] {
+        assert_eq!(forged[field], sound[field], "{field}");
+    }
+    let verify = async |document: &Value, more: &[&str]| {
+        let words = [&["verify", "--signer", SIGNER][..], more, &["-"]].concat();
+        intentd(&setup, &daemon, &words, &document.to_string()).await
+    };
+    for (document, more) in [(&sound, &["--chains"][..]), (&sound, &[]), (&forged, &[])] {
+        let proved = verify(document, more).await.unwrap();
+        assert!(proved.starts_with("verified"), "{proved}");
+    }
+    let why = verify(&forged, &["--chains"]).await.unwrap_err();
+    let text = |document: &Value| document["digest"].as_str().unwrap().to_owned();
+    let (found, wanted) = (text(&forged), text(&sound));
+    let reason = format!("digest: {found}, judged again over the chains {wanted}");
+    assert!(why.contains(&reason), "{why}");
+    assert!(why.contains("answer/execution/actions/0: "), "{why}");
+    assert!(!why.contains("over the evidence"), "{why}");
+    daemon.stop().await;
+}
+
 /// A document about a deposit, with its chain; the daemon and its chains are gone.
 async fn proof() -> (Setup, String, Value) {
     let world = world::world().await;
@@ -1100,6 +1143,13 @@ async fn forwarding(
     .await
 }
 
+/// A provider that forwards to `url`, and says one more wherever `amount` stands.
+async fn exaggerating(url: String, amount: U256) -> Server {
+    let word = |amount: U256| alloy::hex::encode(amount.to_be_bytes::<32>());
+    let (truth, lie) = (word(amount), word(amount + U256::from(1)));
+    forwarding(url, move |text| Some(text.replace(&truth, &lie))).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shadow_lets_no_signature_out_and_reports_what_the_other_oracle_answers_otherwise() {
     let world = world::world().await;
@@ -1112,10 +1162,7 @@ async fn a_shadow_lets_no_signature_out_and_reports_what_the_other_oracle_answer
         .unwrap()
         .parse()
         .unwrap();
-    let word = |amount: U256| alloy::hex::encode(amount.to_be_bytes::<32>());
-    let url = format!("http://{}/{chain}", world.address);
-    let (truth, lie) = (word(amount), word(amount + U256::from(1)));
-    let liar = forwarding(url, move |text| Some(text.replace(&truth, &lie))).await;
+    let liar = exaggerating(format!("http://{}/{chain}", world.address), amount).await;
     let honest = setup(&world);
     let misled = honest.clone().with(
         &format!("{}_RPC_URL", chain.to_uppercase()),
