@@ -25,6 +25,7 @@ mod integrators;
 mod kms;
 mod limits;
 mod logs;
+mod mapping;
 mod operations;
 mod orders;
 mod owners;

@@ -257,6 +257,26 @@ fn chains_that_cannot_be_read_and_variables_in_vain_are_logged_once() {
     assert!(!format!("{set:?}").contains("s3cret"));
 }
 
+/// By its address an operator knows which oracle it is; its key is nowhere.
+#[test]
+fn the_start_logs_once_whose_signatures_it_makes() {
+    let place = TempDir::new().unwrap();
+    let (chains, hub) = (chains(&place, json!({})), hub(&place, ORACLE));
+    let other = "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a";
+    for (key, address) in [
+        (KEY, "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"),
+        (other, "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"),
+    ] {
+        let lines = log(place.path(), &chains, &hub, &[("ECDSA_PRIVATE_KEY", key)]);
+        let of_signer = lines
+            .iter()
+            .filter(|line| line["message"] == "signer loaded");
+        let addresses: Vec<&Value> = of_signer.map(|line| &line["address"]).collect();
+        assert_eq!(addresses, [&json!(address)], "{lines:?}");
+        assert!(!format!("{lines:?}").contains(&key[2..]), "{lines:?}");
+    }
+}
+
 #[test]
 fn a_start_from_the_example_file_says_in_one_line_what_it_serves() {
     let place = TempDir::new().unwrap();
