@@ -1,7 +1,11 @@
 //! The transaction by which a depository pays a withdrawal: what the allocator records, what it signs, and what it is told
 //! (guide: protocol 8.2 and 8.4). Pure.
 
-use alloy::{primitives::Bytes, sol_types::SolValue};
+use alloy::{
+    hex,
+    primitives::{B256, Bytes},
+    sol_types::SolValue,
+};
 use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bitcoin::{
@@ -9,9 +13,11 @@ use bitcoin::{
     bip32::{DerivationPath, Fingerprint},
     ecdsa,
     hashes::Hash as _,
+    sighash::SighashCache,
     taproot,
     transaction::Version,
 };
+use secp256k1::{Message, SECP256K1, SecretKey};
 use serde_json::{Value, json};
 
 use super::{Coin, FEE, Spend, pay};
@@ -57,6 +63,29 @@ impl AllocatorTx {
     /// What goes into a block.
     pub fn transaction(&self) -> Result<Transaction> {
         self.0.sign()
+    }
+
+    /// What the allocator has signed, of a depository of P2WPKH: for each input the hash, and the signature as the
+    /// service gives it (guide: protocol 8.4).
+    pub fn signatures(&self) -> Result<Vec<(B256, Bytes)>> {
+        let unsigned = self.0.unsigned()?;
+        let mut hashes = SighashCache::new(&unsigned);
+        let mut all = Vec::new();
+        for (at, coin) in self.0.coins.iter().enumerate() {
+            let (script, value) = (&coin.output.script_pubkey, coin.output.value);
+            let hash = hashes.p2wpkh_signature_hash(at, script, value, EcdsaSighashType::All)?;
+            let secret = SecretKey::from_slice(coin.key.secret().as_slice())?;
+            let signature = SECP256K1.sign_ecdsa_recoverable(&Message::from(hash), &secret);
+            let (parity, bytes) = signature.serialize_compact();
+            let served = json!({
+                "big_r": { "affine_point": format!("02{}", hex::encode(&bytes[..32])) },
+                "s": { "scalar": hex::encode(&bytes[32..]) },
+                "recovery_id": parity.to_i32(),
+            });
+            let hash = B256::from(hash.to_byte_array());
+            all.push((hash, served.to_string().into_bytes().into()));
+        }
+        Ok(all)
     }
 
     /// The withdrawal in the form of its family, on `chain`.

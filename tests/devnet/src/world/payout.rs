@@ -7,7 +7,13 @@ use alloy::{
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use vm::{ChainId, Family, protocol::hub};
+use vm::{
+    ChainId, Family,
+    protocol::{
+        hub,
+        owner::{Kind, Operation},
+    },
+};
 
 use super::order::address;
 use crate::{account::Account, contracts::SubmitWithdrawRequest};
@@ -160,18 +166,41 @@ impl Payout<'_> {
 
     /// Body of `depository-withdrawals/v1`; `transaction` is the one that executed it.
     pub fn status(&self, form: &WithdrawalForm, transaction: Option<&str>) -> Value {
-        let mut body = json!({
+        let body = json!({
             "chainId": self.chain.id,
             "withdrawal": form.encoded,
             "withdrawalAddressRequest": self.address_request(),
         });
-        if let Some(additional) = &form.additional {
-            body["additionalData"] = additional.clone();
-        }
-        if let Some(transaction) = transaction {
-            body["transactionId"] = json!(transaction);
-        }
-        body
+        besides(body, form, transaction)
+    }
+
+    /// Body of `depository-withdrawals/v2`, with the owner's signature (guide: protocol 6.3).
+    pub fn owned_status(&self, form: &WithdrawalForm, transaction: Option<&str>) -> Result<Value> {
+        let owner = format!("{:#x}", self.owner.address());
+        let (amount, nonce) = (self.amount.to_string(), B256::from(self.nonce).to_string());
+        let operation = Operation {
+            kind: Kind::Withdrawal,
+            chain_id: &self.chain.id,
+            currency: &self.currency,
+            amount: &amount,
+            owner_chain_id: self.owner_chain,
+            owner: &owner,
+            recipient: &self.recipient,
+            nonce: &nonce,
+            additional: form.additional.as_ref(),
+        };
+        let signature = self.owner.sign_message(&operation.digest())?;
+        let body = json!({
+            "chainId": self.chain.id,
+            "currency": self.currency,
+            "amount": amount,
+            "ownerChainId": self.owner_chain,
+            "owner": owner,
+            "recipient": self.recipient,
+            "nonce": nonce,
+            "ownerSignature": signature,
+        });
+        Ok(besides(body, form, transaction))
     }
 
     fn address_request(&self) -> Value {
@@ -189,4 +218,15 @@ impl Payout<'_> {
 fn sha256(bytes: &[u8]) -> B256 {
     use sha2::Digest as _;
     B256::from_slice(&sha2::Sha256::digest(bytes))
+}
+
+/// The body with what claims say besides: what the allocator was told, and which transaction executed the withdrawal.
+fn besides(mut body: Value, form: &WithdrawalForm, transaction: Option<&str>) -> Value {
+    if let Some(additional) = &form.additional {
+        body["additionalData"] = additional.clone();
+    }
+    if let Some(transaction) = transaction {
+        body["transactionId"] = json!(transaction);
+    }
+    body
 }

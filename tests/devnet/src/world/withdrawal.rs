@@ -152,11 +152,41 @@ impl Devnet {
 
     /// The allocator keeps `payload` under `id`, whatever it is.
     pub async fn record(&self, id: B256, payload: Bytes) -> Result<TransactionReceipt> {
+        self.keep((id, payload), Vec::new()).await
+    }
+
+    /// The allocator keeps its signatures of a withdrawal that it recorded, each with the hash that is signed.
+    pub async fn sign_to(
+        &self,
+        payout: &Payout<'_>,
+        form: &WithdrawalForm,
+        signatures: Vec<(B256, Bytes)>,
+    ) -> Result<()> {
+        let (id, hub) = (payout.payload_id(form)?, &self.hub);
+        let hashes = signatures.iter().map(|(hash, _)| *hash).collect();
+        self.keep((id, form.payload.clone()), hashes).await?;
+        for (hash, signature) in signatures {
+            let set = Allocator::setSignedCall {
+                id,
+                hash,
+                signature,
+            };
+            let set = Payload::call(hub.allocator, &set);
+            hub.node.transact(hub.deployer, set).await?;
+        }
+        Ok(())
+    }
+
+    async fn keep(
+        &self,
+        (id, payload): (B256, Bytes),
+        hashes: Vec<B256>,
+    ) -> Result<TransactionReceipt> {
         let hub = &self.hub;
         let set = Allocator::setPayloadCall {
             id,
             payload,
-            toSign: Vec::new(),
+            toSign: hashes,
         };
         let set = Payload::call(hub.allocator, &set);
         hub.node.transact(hub.deployer, set).await

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alloy::primitives::{Address, B256, U256};
+use alloy::primitives::{Address, B256, Bytes, U256};
 use devnet::{
     claim,
     world::{Devnet, Payout, SignedOrder, WithdrawalForm},
@@ -17,6 +17,8 @@ use crate::support::{
 const POLL: Duration = Duration::from_millis(200);
 /// How often an oracle is asked again that has yet to see a block.
 const PATIENCE: usize = 100;
+/// What a withdrawal's owner asks, who shows no withdrawal.
+const OWNED_WITHDRAWALS: &str = "/attestations/depository-withdrawals/v2";
 /// What an oracle says that cannot tell.
 const DOUBTS: [&str; 2] = ["PROVIDER_UNAVAILABLE", "QUORUM_UNAVAILABLE"];
 
@@ -79,6 +81,45 @@ impl Withdrawing<'_> {
             },
             form: self.form.clone(),
         }
+    }
+
+    /// The allocator's signatures, each with its hash, are final when this returns.
+    pub async fn sign(&self, world: &Devnet, signatures: Vec<(B256, Bytes)>) {
+        let kept = world.sign_to(&self.payout, &self.form, signatures);
+        kept.await.unwrap();
+        finalize_hub(world).await;
+    }
+
+    /// Its owner asks, and the allocator's withdrawal is not whole: nothing is signed, whatever was paid.
+    pub async fn is_not_signed_yet(&self, named: Option<&str>) {
+        let body = self.payout.owned_status(&self.form, named).unwrap();
+        let answer = self.daemon.attest(OWNED_WITHDRAWALS, &body).await;
+        check_unsigned(&answer);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.json()["status"], 0, "{}", answer.body);
+    }
+
+    /// What is signed for whoever shows the withdrawal is signed for its owner, who shows none, and for nobody else.
+    pub async fn is_signed_for_its_owner(&self, named: Option<&str>) {
+        let body = self.payout.owned_status(&self.form, named).unwrap();
+        let ask = || self.daemon.attest(OWNED_WITHDRAWALS, &body);
+        let owned = in_time(ask, |answer| !answer.json()["execution"].is_null()).await;
+        assert_eq!(owned.status, 200, "{}", owned.body);
+        assert_eq!(owned.signed_by().len(), 1, "{}", owned.body);
+        let shown = self.ask(named).await;
+        let (own, first) = (owned.json(), shown.json());
+        assert_eq!(own["execution"], first["execution"]);
+        assert_eq!(own["status"], first["message"]["result"]["status"]);
+        let mut forged = body.clone();
+        forged["amount"] = "1".into();
+        let refused = self.daemon.attest(OWNED_WITHDRAWALS, &forged).await;
+        check_unsigned(&refused);
+        assert_eq!(
+            refused.code(),
+            "OWNER_SIGNATURE_INVALID",
+            "{}",
+            refused.body
+        );
     }
 
     async fn ask(&self, named: Option<&str>) -> Answer {

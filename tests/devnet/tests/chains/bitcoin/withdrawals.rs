@@ -93,7 +93,11 @@ async fn withdrawal_is_attested_once_it_is_recorded_and_confirmed() {
     fixture.mine(1).await;
     for named in [name, None] {
         withdrawal.is_executed(named).await;
+        withdrawal.is_not_signed_yet(named).await;
     }
+    let signatures = tx.signatures().unwrap();
+    withdrawal.sign(&fixture.world, signatures).await;
+    withdrawal.is_signed_for_its_owner(name).await;
     let received = fixture.site.node.holds(script("recipient")).await.unwrap();
     assert_eq!(received, AMOUNT - FEE);
     fixture.stop().await;

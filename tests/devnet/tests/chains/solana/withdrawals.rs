@@ -82,6 +82,7 @@ async fn withdrawal_is_attested_once_its_account_is_in_a_final_state() {
     }
     for named in [Some(&*id), None] {
         withdrawal.is_executed(named).await;
+        withdrawal.is_signed_for_its_owner(named).await;
     }
     fixture.daemon.stop().await;
 }
