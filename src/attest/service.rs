@@ -166,8 +166,8 @@ impl Attestor {
         })
     }
 
-    /// What a configured chain is judged by, whether this oracle reads it or not: for claims that read nothing of it, and
-    /// set nothing apart that only a read of it would end.
+    /// What a configured chain is judged by, whether this oracle reads it or not: for claims that read nothing of it,
+    /// and set nothing apart that only a read of it would end.
     fn spec(&self, name: &str) -> Result<&Arc<ChainSpec>, Error> {
         match self.chains.get(name).and_then(|known| known.spec.as_ref()) {
             Some(spec) => Ok(spec),

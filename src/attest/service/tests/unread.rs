@@ -139,9 +139,8 @@ async fn hashes_of_a_request_to_a_chain_that_is_not_read_are_signed_and_not_its_
         };
         let hash = hash_of(&asked, depository, family);
         let index = (hash, U256::ZERO).abi_encode_params();
-        let mut words = world.hub.words.lock().unwrap();
-        words.insert(index, B256::repeat_byte(1));
-        drop(words);
+        let one = B256::repeat_byte(1);
+        world.hub.words.lock().unwrap().insert(index, one);
         let answer = world.oracle.inclusion(&asked, &[0], None).await.unwrap();
         assert_eq!(answer.inclusion.withdraw_request_hash, hash, "{id}");
         let domain = Domain::withdraw_request(U256::from(31337));
