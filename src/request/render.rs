@@ -220,20 +220,25 @@ pub(super) fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
     }
 }
 
-/// The transactions that pay the recipient, or, where none does, pay back what was not a stranger's; the user's own where
-/// nobody else acts.
+/// What is [`paying`]; the user's own where nobody else acts.
 pub(super) fn outgoing(request: &Request, facts: &Facts) -> Vec<String> {
     if request.execution == Execution::User {
         return each_once(own(facts));
     }
-    let mut fills = facts.alive(Purpose::Fill).peekable();
-    if fills.peek().is_some() {
-        return each_once(fills.map(|attempt| &attempt.transaction));
+    let paying = paying(request, facts).into_iter();
+    each_once(paying.map(|attempt| &attempt.transaction))
+}
+
+/// The solver's transactions that pay the recipient, or, where none may, pay back what was not a stranger's.
+pub(super) fn paying<'a>(request: &Request, facts: &'a Facts) -> Vec<&'a Attempt> {
+    let fills: Vec<_> = facts.alive(Purpose::Fill).collect();
+    if !fills.is_empty() {
+        return fills;
     }
     let back = [Purpose::Refund, Purpose::Excess].into_iter();
     let back = back.flat_map(|purpose| facts.alive(purpose));
-    let back = back.filter(|attempt| !is_strangers(request, facts, attempt));
-    each_once(back.map(|attempt| &attempt.transaction))
+    back.filter(|attempt| !is_strangers(request, facts, attempt))
+        .collect()
 }
 
 /// Whether it gives back what somebody deposited beside the user.

@@ -503,6 +503,50 @@ fn failures_and_refunds_say_why() {
 }
 
 #[test]
+fn transactions_out_are_fills_or_what_went_back_to_the_user() {
+    let users = paid(3, Standing::Final);
+    let mut strangers = paid(4, Standing::Final);
+    (strangers.own, strangers.amount) = (false, U256::from(1));
+    let back = |purpose, deposit: &crate::request::fact::Deposit, transaction: &str| {
+        crate::request::fact::Attempt {
+            deposit: Some(deposit.onchain_id),
+            transaction: transaction.into(),
+            ..attempt(purpose, State::Confirmed(place(9)))
+        }
+    };
+    let refund = back(Purpose::Refund, &users, "0x1");
+    let others = back(Purpose::Refund, &strangers, "0x2");
+    let excess = back(Purpose::Excess, &users, "0x3");
+    let filling = || fill(State::Confirmed(place(9)));
+    let failed = fill(State::Reverted {
+        place: place(8),
+        reason: None,
+    });
+    let failed = crate::request::fact::Attempt {
+        transaction: "0xfa".into(),
+        ..failed
+    };
+    for (attempts, told) in [
+        (vec![others.clone(), refund.clone()], vec!["0x1"]),
+        (vec![others.clone()], vec![]),
+        (vec![excess.clone(), filling()], vec!["0xf111"]),
+        (vec![fill(State::Replaced), excess.clone()], vec!["0x3"]),
+        (vec![failed.clone(), refund.clone()], vec!["0xfa", "0x1"]),
+        (vec![failed, others, filling()], vec!["0xfa", "0xf111"]),
+    ] {
+        let facts = Facts {
+            deposits: vec![users.clone(), strangers.clone()],
+            attempts,
+            ..Facts::default()
+        };
+        let shown = rendered(&request(), &facts, &[]).v3["data"]["outTxs"].clone();
+        let shown = shown.as_array().unwrap().iter();
+        let shown: Vec<_> = shown.map(|one| one["txHash"].as_str().unwrap()).collect();
+        assert_eq!(shown, told, "{:?}", facts.attempts);
+    }
+}
+
+#[test]
 fn what_is_left_and_what_was_too_much_is_told() {
     let mut facts = filled();
     let place = place(9);

@@ -8,7 +8,8 @@ use crate::{
     format,
     request::{
         Execution,
-        fact::{Attempt, Inclusion, Sent, Standing, State},
+        fact::{Attempt, Inclusion, Purpose, Sent, Standing, State},
+        render,
         tx_details::{Change, SHOWN, TxDetails, paying_first},
     },
 };
@@ -131,13 +132,16 @@ impl<'a> CaseView<'a> {
         once(own.chain(deposits))
     }
 
-    /// What pays the recipient, or pays back; the user's own where nobody else acts.
+    /// Fills that failed, and what is [`render::paying`]; the user's own where nobody else acts.
     pub(super) fn outgoing(&self) -> Vec<Moved<'a>> {
         if self.case.request.execution == Execution::User {
             return once(self.own());
         }
-        let sent = self.case.facts.attempts.iter();
-        let sent = sent.filter(|attempt| attempt.state != State::Replaced);
+        let (request, facts) = (self.case.request, self.case.facts);
+        let failed = facts.attempts.iter().filter(|attempt| {
+            attempt.purpose == Purpose::Fill && matches!(attempt.state, State::Reverted { .. })
+        });
+        let sent = failed.chain(render::paying(request, facts));
         once(sent.map(|attempt: &Attempt| {
             self.stated((&attempt.network, &attempt.transaction), &attempt.state)
         }))
