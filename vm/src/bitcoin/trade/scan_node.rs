@@ -30,7 +30,7 @@ use crate::{
     types::{self, B256},
 };
 
-/// Outputs of an account that are kept, the largest: transactions spend fewer.
+/// Outputs of an account of ours that are kept, the largest: transactions spend fewer. Of others no more are shown.
 pub const MOST_COINS: usize = 1_000;
 /// New waiting transactions that one look reads.
 const MOST_NEW: usize = 2_000;
@@ -87,7 +87,7 @@ impl Blocks for Node {
                 Whose::Others => Ok(coins),
             };
         }
-        self.searched(payee).await
+        self.searched(payee, whose).await
     }
 
     async fn waiting(&self, asked: Asked<'_>, seen: &mut Seen) -> Result<(), ReadError> {
@@ -128,7 +128,7 @@ impl Blocks for Node {
 
 impl Node {
     /// The account's outputs, searched among all that are unspent: one account at a time, where that is allowed.
-    async fn searched(&self, payee: &Payee) -> Result<Vec<Coin>, ReadError> {
+    async fn searched(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError> {
         if !self.access.scans {
             let why = "the node shows outputs of watched accounts only, and there is no index";
             return Err(ReadError::Unavailable(why.into()));
@@ -139,7 +139,10 @@ impl Node {
         let _turn = turn.map_err(|_| late())?;
         loop {
             let script = payee.script.clone();
-            if let Some(coins) = self.ask(move |client| unspent(client, script)).await? {
+            if let Some(coins) = self
+                .ask(move |client| unspent(client, script, whose))
+                .await?
+            {
                 return Ok(coins);
             }
             if Instant::now() >= end {
@@ -235,8 +238,9 @@ struct Output {
     coinbase: bool,
 }
 
-/// `None` while the node searches for somebody else: whoever else asks it, too.
-fn unspent(client: &Client, script: ScriptBuf) -> Result<Option<Vec<Coin>>, Fault> {
+/// `None` while the node searches for somebody else: whoever else asks it, too. `TooLarge` where others have more outputs
+/// than [`MOST_COINS`].
+fn unspent(client: &Client, script: ScriptBuf, whose: Whose) -> Result<Option<Vec<Coin>>, Fault> {
     let wanted = json!([format!("raw({})", script.to_hex_string())]);
     let scanned: Scanned = match client.call("scantxoutset", &[json!("start"), wanted]) {
         Err(bitcoincore_rpc::Error::JsonRpc(jsonrpc::Error::Rpc(error)))
@@ -259,6 +263,9 @@ fn unspent(client: &Client, script: ScriptBuf) -> Result<Option<Vec<Coin>>, Faul
         height: it.height,
     });
     let mut coins: Vec<Coin> = coins.collect();
+    if whose == Whose::Others && coins.len() > MOST_COINS {
+        return Err(ReadError::TooLarge.into());
+    }
     coins.sort_by_key(|coin| Reverse(coin.value));
     coins.truncate(MOST_COINS);
     let used = used(client, &coins)?;

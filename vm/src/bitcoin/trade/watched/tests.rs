@@ -177,6 +177,11 @@ impl Core {
 
 /// The node behind a host, and the chain's entry with `more`.
 fn node(host: &str, core: &Shared, more: Value) -> Node {
+    node_at(endpoint(host), core, more)
+}
+
+/// The same at an endpoint.
+fn node_at(endpoint: Endpoint, core: &Shared, more: Value) -> Node {
     let shared = core.clone();
     let answer = move |asked: &Asked<'_>| {
         let wallet = asked.path.strip_prefix("/wallet/");
@@ -191,12 +196,11 @@ fn node(host: &str, core: &Shared, more: Value) -> Node {
         };
         Some((status, serde_json::to_vec(&said).unwrap()))
     };
-    inside::register(host, Arc::new(answer));
+    inside::register(endpoint.url.host_str().unwrap(), Arc::new(answer));
     let mut additional = json!({"network": "regtest"});
     let map = additional.as_object_mut().unwrap();
     map.extend(more.as_object().unwrap().clone());
-    let (spec, endpoint) = (spec(&additional), endpoint(host));
-    match open(&spec, &endpoint).unwrap() {
+    match open(&spec(&additional), &endpoint).unwrap() {
         Opened::Node(node) => *node,
         Opened::Index(_) => panic!("an index"),
     }
@@ -336,6 +340,31 @@ async fn nobody_s_outputs_are_searched_where_that_is_not_allowed() {
     let local = node("closed.inside", &core, json!({}));
     assert_eq!(shown(&local, Whose::Own).await, Ok(vec![(4_000, 490)]));
     assert!(core.lock().unwrap().calls("scantxoutset").is_empty());
+}
+
+/// Without those that are left out, a user would seem to have too little.
+#[tokio::test]
+async fn a_search_shows_all_outputs_of_others_or_none() {
+    let core = Shared::default();
+    core.lock().unwrap().plain = true;
+    let endpoint = Endpoint {
+        longest: 1 << 20,
+        ..endpoint("crowd.inside")
+    };
+    let local = node_at(endpoint, &core, json!({}));
+    for (outputs, whose, wanted) in [
+        (MOST_COINS, Whose::Others, Ok(MOST_COINS)),
+        (MOST_COINS + 1, Whose::Others, Err(ReadError::TooLarge)),
+        (MOST_COINS + 1, Whose::Own, Ok(MOST_COINS)),
+    ] {
+        core.lock().unwrap().outputs = vec![(1_500, 400); outputs];
+        let found = shown(&local, whose).await;
+        assert_eq!(
+            found.map(|coins| coins.len()),
+            wanted,
+            "{outputs} {whose:?}"
+        );
+    }
 }
 
 /// Another part of this daemon, and whoever else uses the node, may have it search.
