@@ -18,6 +18,11 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
     ("src/attest/", &["nonce", "nonces", "calldata"], HUB),
     ("src/api/oracle/", &["nonce"], HUB),
     (
+        "src/api/oracle/",
+        &["utxos"],
+        "fields of the oracle's API are called so",
+    ),
+    (
         "src/solver/settle",
         &["alloy::sol", "alloy::sol_types"],
         HUB,
@@ -37,9 +42,14 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         &["alloy::sol", "alloy::sol_types"],
         "a feed is an EVM contract",
     ),
-    ("src/quote/body.rs", &["nonce"], API),
+    (
+        "src/quote/body.rs",
+        &["nonce", "compute unit", "compute units"],
+        API,
+    ),
     ("src/quote/answer.rs", &["max fee"], API),
     ("src/quote/intent/calls.rs", &["nonce"], API),
+    ("src/quote/intent/later.rs", &["compute unit"], API),
     (
         "src/store/dump",
         &["nonce", "ethereum"],
@@ -66,6 +76,16 @@ const WORDS: &[&str] = &[
     "calldata",
     "wei",
     "gwei",
+    "satoshi",
+    "satoshis",
+    "utxo",
+    "utxos",
+    "psbt",
+    "psbts",
+    "lamport",
+    "lamports",
+    "compute unit",
+    "compute units",
 ];
 
 /// What of alloy is known everywhere: numbers, bytes, hashes.
@@ -293,6 +313,11 @@ fn each_breach_of_the_seam_is_found() {
         ("let maxFee = 1;", "max fee"),
         ("/// What the spender's allowance is.", "allowance"),
         ("const FLOOR: u64 = 7; // wei", "wei"),
+        ("/// In satoshis.", "satoshis"),
+        ("let utxos = wallet.list();", "utxos"),
+        ("Step::Psbt(bytes) => bytes,", "psbt"),
+        ("let per_lamport = 1;", "lamport"),
+        ("let computeUnits = 1;", "compute units"),
         ("let Body::Own(bytes) = &draft.body else {", BODY),
     ] {
         assert_eq!(found_in(breach, &families), [word], "{breach}");
