@@ -160,11 +160,14 @@ fn network((name, number, pace): (&str, u64, u64)) -> Value {
     })
 }
 
-fn listed(address: Address, symbol: &str, decimals: u8, (group, class): (&str, &str)) -> Value {
+/// A chain's feed of a symbol, as the market file has it.
+pub fn feed(chain: &str, symbol: &str) -> Value {
     let feed = FEEDS.iter().find(|(known, ..)| *known == symbol).unwrap().1;
-    let prices = ["alpha", "beta"].map(
-        |chain| json!({"kind": "chainlink", "network": chain, "address": feed, "maxAge": 120}),
-    );
+    json!({"kind": "chainlink", "network": chain, "address": feed, "maxAge": 120})
+}
+
+fn listed(address: Address, symbol: &str, decimals: u8, (group, class): (&str, &str)) -> Value {
+    let prices = ["alpha", "beta"].map(|chain| feed(chain, symbol));
     json!({
         "address": address, "symbol": symbol, "name": symbol, "decimals": decimals,
         "group": group, "class": class, "solver": true, "prices": prices,

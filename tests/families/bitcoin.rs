@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The index names what spends an output, and lists what users have; nodes know what they watch.
-const PROVIDERS: [&str; 3] = ["one", "two", INDEX];
+pub const PROVIDERS: [&str; 3] = ["one", "two", INDEX];
 /// Blocks, with its own, until a block is final, where a scenario says nothing else.
 pub const FINAL: u64 = 7;
 /// Blocks before the start of the test: coinbases have to be old.
@@ -130,6 +130,8 @@ pub struct Bitcoin {
     about: About,
     pub world: Arc<World>,
     spec: Arc<ChainSpec>,
+    /// What the market file says of it.
+    pub listed: Value,
     /// The height since which blocks include nothing of the solver's.
     held: Mutex<Option<u64>>,
 }
@@ -179,6 +181,7 @@ impl Bitcoin {
             },
             spec,
             world,
+            listed: json!({}),
             held: Mutex::new(None),
         }
     }
@@ -257,6 +260,7 @@ impl Public for Bitcoin {
                     amount: U256::from(output.value.to_sat()),
                     order: named(&done),
                     transaction: done.transaction.compute_txid().to_string(),
+                    time: done.time,
                 }));
             }
         }
@@ -277,7 +281,7 @@ impl Side for Bitcoin {
     }
 
     fn network(&self) -> Value {
-        json!({})
+        self.listed.clone()
     }
 
     fn follow(&self, by: Party, data: &Value) -> String {

@@ -29,8 +29,11 @@ pub struct Deal {
     pub cents: u64,
     /// The deposit in smallest units.
     pub amount: U256,
-    /// The least that the recipient gets, in smallest units.
+    /// What the recipient gets while the price holds, and the least that he gets, in smallest units.
+    pub promised: U256,
     pub minimum: U256,
+    /// Unix seconds until which the price holds.
+    pub until: u64,
     steps: Vec<Value>,
 }
 
@@ -139,14 +142,17 @@ impl Machine {
         let items = steps
             .iter()
             .flat_map(|step| step["items"].as_array().unwrap());
-        let minimum = text(&answer["details"]["currencyOut"]["minimumAmount"]);
+        let details = &answer["details"];
+        let out = |field: &str| text(&details["currencyOut"][field]).parse().unwrap();
         let deal = Deal {
             asset,
             cents,
             request: text(&steps[0]["requestId"]).parse().unwrap(),
             order: text(&answer["protocol"]["v2"]["orderId"]).parse().unwrap(),
             amount: self.units(asset, cents),
-            minimum: minimum.parse().unwrap(),
+            promised: out("amount"),
+            minimum: out("minimumAmount"),
+            until: details["validUntil"].as_u64().unwrap(),
             steps: items.map(|item| item["data"].clone()).collect(),
         };
         self.note(format!("quoted {} for {}", deal.order, deal.amount));

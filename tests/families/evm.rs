@@ -197,6 +197,7 @@ impl Public for Evm {
                     amount,
                     order,
                     transaction: done.tx.hash.to_string(),
+                    time: block.time,
                 });
             };
             for one in self.chain.deposits(block, done) {

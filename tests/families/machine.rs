@@ -31,6 +31,8 @@ pub const SOLVER: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4
 const ATTESTER: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 /// Origin, destination and settlement chain.
 pub const CHAINS: [Named; 3] = market::CHAINS;
+/// The symbol in [`Prices`] of what every native currency is worth.
+pub const COIN: &str = "ETH";
 /// Dollars' cents up to which deposits of native currency are acted on in their first block.
 pub const ACTED_ON_SOON: u64 = 5_000;
 /// Dollars that the solver pays on a network within an hour and has not been paid for.
@@ -44,6 +46,7 @@ pub struct Machine {
     pub destination: Box<dyn Side>,
     hub: Evm,
     pub store: Arc<Mortal>,
+    pub prices: Arc<Prices>,
     context: ProcessContext,
     process: Option<Process>,
     /// How often the process has died.
@@ -104,6 +107,7 @@ impl Machine {
             destination,
             hub,
             store,
+            prices: shared.prices.clone(),
             context,
             process: None,
             deaths: 0,
@@ -223,6 +227,14 @@ impl Machine {
         self.hub.blocks().act(act);
     }
 
+    /// Native currencies are worth so many parts of ten thousand of what they are worth now.
+    pub fn move_price(&mut self, parts: u64) {
+        let now = clock::seconds();
+        self.prices.move_by(COIN, parts, now);
+        let price = self.prices.at(COIN, now);
+        self.note(format!("a coin is worth {price} / 10^8 dollars"));
+    }
+
     /// The log of the scenario and of all blocks, by time.
     pub fn told(&self) -> Vec<String> {
         let chains = self.sides().map(|side| side.blocks().told());
@@ -263,7 +275,7 @@ fn chains(sides: [&dyn Side; 3], opened: [Opened; 3]) -> Chains {
     Chains::of(list, hub, entry.as_object().cloned().unwrap())
 }
 
-/// The market file. All prices are pegs: they stay what they are in every scenario.
+/// The market file. A feed of the settlement chain's tells what native currencies are worth; tokens are worth a dollar.
 fn market(sides: &[&dyn Side]) -> Arc<Market> {
     let networks = sides.iter().map(|side| {
         let about = side.about();
@@ -292,15 +304,21 @@ fn market(sides: &[&dyn Side]) -> Arc<Market> {
 
 /// The native currency, and where there is trade, the token.
 fn currencies(about: &About, is_hub: bool) -> Vec<Value> {
-    let native = (about.native.as_str(), native_decimals(about.family));
-    let mut coin = listed(native, "COIN", ("coin", "major", "2000"));
-    coin["oneBlockUpTo"] = Asset::Native.units(about, ACTED_ON_SOON).to_string().into();
-    let mut all = vec![coin];
+    let mut all = vec![coin(about)];
     if !is_hub && about.token != about.native {
         let token = (about.token.as_str(), 6);
         all.push(listed(token, "USDC", ("usdc", "stable", "1")));
     }
     all
+}
+
+/// A chain's native currency, as the market file has it.
+pub fn coin(about: &About) -> Value {
+    let native = (about.native.as_str(), native_decimals(about.family));
+    let mut coin = listed(native, "COIN", ("coin", "major", "2000"));
+    coin["prices"] = json!([market::feed(CHAINS[2].0, COIN)]);
+    coin["oneBlockUpTo"] = Asset::Native.units(about, ACTED_ON_SOON).to_string().into();
+    coin
 }
 
 fn native_decimals(family: &vm::Family) -> u8 {

@@ -42,6 +42,7 @@ mod quotes;
 mod scenarios;
 mod scripted;
 mod side;
+mod sightings;
 mod solana;
 mod strangers;
 

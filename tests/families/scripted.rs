@@ -148,8 +148,9 @@ impl Public for Scripted {
 
     fn seen(&self) -> Vec<Seen> {
         let (parties, mut seen) = (Party::all(account), Vec::new());
-        let all = self.world.history().into_iter().map(|one| one.done);
-        for done in all.filter(|done| done.success) {
+        let all = self.world.history().into_iter();
+        for one in all.filter(|one| one.done.success) {
+            let (time, done) = (one.block.time, one.done);
             let transaction = done.transaction.id();
             let unsigned = done.transaction.unsigned;
             let Some(by) = Party::with(&parties, &unsigned.payer) else {
@@ -163,6 +164,7 @@ impl Public for Scripted {
                     amount: one.amount,
                     order: unsigned.payments.memo,
                     transaction: transaction.clone(),
+                    time,
                 }));
             }
         }

@@ -119,6 +119,8 @@ pub struct Seen {
     /// The order that it names.
     pub order: Option<B256>,
     pub transaction: String,
+    /// Unix seconds of its block.
+    pub time: u64,
 }
 
 /// What happens to the solver's payments on their way into a block.

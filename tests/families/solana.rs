@@ -181,8 +181,8 @@ impl Public for Solana {
 
     fn seen(&self) -> Vec<Seen> {
         let (parties, mut seen) = (Party::all(account), Vec::new());
-        let all = self.world.history().into_iter().map(|(.., done)| done);
-        for done in all.filter(|done| done.success) {
+        let all = self.world.history().into_iter();
+        for (_, time, done) in all.filter(|(.., done)| done.success) {
             let Some(by) = Party::with(&parties, &done.sent.payer()) else {
                 continue;
             };
@@ -194,6 +194,7 @@ impl Public for Solana {
                     amount: U256::from(paid.amount),
                     order: named(&done),
                     transaction: done.sent.id(),
+                    time,
                 }));
             }
         }

@@ -2,18 +2,21 @@
 //! [`crate::crash`]. A seed decides a history. They deposit for somebody's order, before his deposit or after, the whole
 //! amount, a part or dust; deposit for orders that nobody quoted; tell the index of transactions that are not the
 //! user's; ask and never deposit; pay the recipient or the solver themselves; replace their deposits; deposit late, or a
-//! unit too little; give their accounts away before they are paid.
+//! unit too little; give their accounts away before they are paid. What native currencies are worth moves meanwhile.
 //!
 //! The invariants have the letters of `tests/economy`:
-//! - (a) the solver pays for no order more than was deposited for it, within a share and a fixed sum, and strangers get no
-//!   more than they deposited;
+//! - (a) the solver pays for no order more than was deposited for it, within a share and a fixed sum, at the prices of its
+//!   quote or, where a deposit came late, of then; and strangers get no more than they deposited;
 //! - (b) each deposit of some worth for a quoted order is filled or given back, and nothing is under way;
-//! - (c) each user's request ends as it does without strangers, at the promised price. What strangers deposit for his order
-//!   goes where his own would; the whole amount may fill an order for which he deposited too little;
+//! - (c) each user's request ends as it does without strangers, at the promised price; one that a chain or a process has
+//!   delayed may be given back where prices have moved. What strangers deposit for his order goes where his own would; the
+//!   whole amount may fill an order for which he deposited too little;
 //! - (d) no payment is for no order, and no deposit is paid for twice.
 //!
 //! `INTENTD_STRANGERS` says how many histories there are (16); `INTENTD_STRANGERS_SEED` is the seed of the first one:
 //! `INTENTD_STRANGERS=1000 cargo test --release --test families -- --nocapture strangers::`
+
+use std::sync::Arc;
 
 use alloy::primitives::{B256, U256};
 use fastrand::Rng;
@@ -27,7 +30,8 @@ use crate::{
     deal::{Answer, Asset, Deal},
     invariants::{AGAIN, PATIENCE, open},
     lived,
-    machine::Machine,
+    machine::{COIN, Machine},
+    market::Prices,
     name, pairs, set,
     side::{About, Act, Party, Seen},
     together,
@@ -53,6 +57,16 @@ const LEAST: u64 = 10 * 100_000_000;
 /// What an order may lose: parts of ten thousand of what was deposited, and this, in 10^-8 dollars.
 const SHARE: u64 = 30;
 const FIXED: u64 = 150_000_000;
+/// How often the price of native currencies moves in a history, at most, and parts of ten thousand by which: far less than
+/// what makes a deposit too little to give back.
+const MOVES: usize = 2;
+const MOVE: u64 = 200;
+const WHOLE: u64 = 10_000;
+/// Seconds for which a quote's price holds, and that it may have been old by.
+const VALID: u64 = 60;
+const STALE: u64 = 30;
+/// Seconds behind its deposit within which an order is decided about at the price of its quote, at least.
+const PROMPT: u64 = 250;
 
 /// What a stranger does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,12 +131,15 @@ impl Power {
     }
 }
 
-/// A payment with its worth in 10^-8 dollars, at the pegs of the market file.
+/// A payment with its worth in 10^-8 dollars, at the first prices.
 #[derive(Clone, Debug)]
 struct Entry {
     seen: Seen,
     usd: U256,
 }
+
+/// The quote of an order: its order, and unix seconds until which its price holds.
+type Quoted = (B256, u64);
 
 impl Entry {
     fn of(about: &About, seen: Seen) -> Self {
@@ -147,14 +164,17 @@ impl Entry {
     fn is_deposited(&self) -> bool {
         self.seen.to == Party::Depository
     }
+
+    fn is_worth_something(&self) -> bool {
+        self.usd >= U256::from(LEAST)
+    }
 }
 
-fn sum<'a>(entries: impl Iterator<Item = &'a Entry>) -> U256 {
-    entries.map(|one| one.usd).sum()
+/// All payments on both chains, and what native currencies were worth when.
+struct Payments {
+    all: Vec<Entry>,
+    prices: Arc<Prices>,
 }
-
-/// All payments on both chains.
-struct Payments(Vec<Entry>);
 
 impl Payments {
     fn of(m: &Machine) -> Self {
@@ -163,32 +183,80 @@ impl Payments {
             let seen = side.seen().into_iter();
             entries.extend(seen.map(|seen| Entry::of(side.about(), seen)));
         }
-        Self(entries)
+        Self {
+            all: entries,
+            prices: m.prices.clone(),
+        }
+    }
+
+    /// What it is worth where a coin is worth `price`.
+    fn sum<'a>(&self, entries: impl Iterator<Item = &'a Entry>, price: u64) -> U256 {
+        let first = U256::from(self.prices.at(COIN, 0));
+        let worth = |one: &Entry| match one.seen.native {
+            true => one.usd * U256::from(price) / first,
+            false => one.usd,
+        };
+        entries.map(worth).sum()
+    }
+
+    /// The least and the greatest price of a coin in the history.
+    fn extremes(&self) -> (u64, u64) {
+        self.prices.between(COIN, 0, u64::MAX)
+    }
+
+    /// The same at which an order may have been decided about: at its quote, or until it was paid for where a deposit came
+    /// late.
+    fn prices_of(&self, (order, until): Quoted) -> (u64, u64) {
+        let [deposited, paid] = self.about(order);
+        let times = || deposited.iter().map(|one| one.seen.time);
+        let quoted = until.saturating_sub(VALID);
+        let first = times().min().filter(|first| *first > until);
+        let last = times().max().filter(|last| *last > until);
+        let paid = paid.iter().map(|one| one.seen.time).max();
+        let end = last.map(|last| last.max(paid.unwrap_or(last)));
+        let begin = first.unwrap_or(quoted).saturating_sub(STALE);
+        self.prices.between(COIN, begin, end.unwrap_or(quoted))
+    }
+
+    /// Whether an order may have been priced anew by other prices than those of its quote.
+    fn is_repriced(&self, (order, until): Quoted) -> bool {
+        let [deposited, paid] = self.about(order);
+        let times = || deposited.iter().map(|one| one.seen.time);
+        let Some(paid) = paid.iter().map(|one| one.seen.time).max() else {
+            return false;
+        };
+        let late = times().any(|time| time > until);
+        let slow = times().any(|time| paid > time + PROMPT);
+        let quoted = until.saturating_sub(VALID + STALE);
+        let (least, most) = self.prices.between(COIN, quoted, paid);
+        (late || slow) && least < most
     }
 
     /// The deposits for an order, and the solver's payments that name it.
     fn about(&self, order: B256) -> [Vec<&Entry>; 2] {
         let own = |one: &&Entry| one.seen.order == Some(order);
-        let deposited = self.0.iter().filter(own).filter(|one| one.is_deposited());
-        let paid = self.0.iter().filter(own).filter(|one| one.is_paid());
+        let deposited = self.all.iter().filter(own).filter(|one| one.is_deposited());
+        let paid = self.all.iter().filter(own).filter(|one| one.is_paid());
         [deposited.collect(), paid.collect()]
     }
 
     /// What is wrong with the payments of the solver, who has quoted these orders.
-    fn unsound(&self, orders: &[B256]) -> Vec<String> {
+    fn unsound(&self, orders: &[Quoted]) -> Vec<String> {
         let mut wrong = Vec::new();
-        let quoted = |one: &&Entry| one.seen.order.is_some_and(|order| orders.contains(&order));
-        let nameless = self.0.iter().filter(|one| one.is_paid() && !quoted(one));
+        let is_quoted = |order: B256| orders.iter().any(|(known, _)| *known == order);
+        let quoted = |one: &&Entry| one.seen.order.is_some_and(is_quoted);
+        let nameless = self.all.iter().filter(|one| one.is_paid() && !quoted(one));
         wrong.extend(nameless.map(|one| format!("(d) for no order: {:?}", one.seen)));
-        for order in orders {
+        for (order, until) in orders {
             let [deposited, paid] = self.about(*order);
-            let most = sum(deposited.iter().copied());
-            let most = most + most * U256::from(SHARE) / U256::from(10_000) + U256::from(FIXED);
-            let given = sum(paid.iter().copied());
+            let (least, greatest) = self.prices_of((*order, *until));
+            let most = self.sum(deposited.iter().copied(), greatest);
+            let most = most + most * U256::from(SHARE) / U256::from(WHOLE) + U256::from(FIXED);
+            let given = self.sum(paid.iter().copied(), least);
             if given > most {
                 wrong.push(format!("(a) {order}: {given} of {most} paid"));
             }
-            let worth = deposited.iter().filter(|one| one.usd >= U256::from(LEAST));
+            let worth = deposited.iter().filter(|one| one.is_worth_something());
             let (worth, count) = (worth.count(), paid.len());
             if count != worth {
                 wrong.push(format!(
@@ -198,8 +266,9 @@ impl Payments {
         }
         let strangers = |one: &&Entry| one.is_paid() && one.seen.to == Party::Stranger;
         let theirs = |one: &&Entry| one.is_deposited() && one.seen.by == Party::Stranger;
-        let got = sum(self.0.iter().filter(strangers));
-        let put = sum(self.0.iter().filter(theirs));
+        let (least, greatest) = self.extremes();
+        let got = self.sum(self.all.iter().filter(strangers), least);
+        let put = self.sum(self.all.iter().filter(theirs), greatest);
         if got > put {
             wrong.push(format!("(a) strangers have got {got} for {put}"));
         }
@@ -217,9 +286,16 @@ struct Honest {
 }
 
 impl Honest {
+    fn quoted(&self) -> Quoted {
+        (self.deal.order, self.deal.until)
+    }
+
     /// The statuses that it may end in.
-    fn endings(&self) -> &'static [&'static str] {
+    fn endings(&self, payments: &Payments) -> &'static [&'static str] {
         match self.user {
+            User::Deposits | User::DepositsTwice if payments.is_repriced(self.quoted()) => {
+                &["refund", "success"]
+            }
             User::Deposits | User::DepositsTwice => &["success"],
             User::DepositsTooLittle if self.whole => &["refund", "success"],
             User::IsRefunded | User::DepositsTooLittle => &["refund"],
@@ -230,7 +306,7 @@ impl Honest {
     fn wrong(&self, m: &Machine, payments: &Payments, status: &str) -> Vec<String> {
         let (order, least) = (self.deal.order, self.deal.minimum);
         let mut wrong = Vec::new();
-        if !self.endings().contains(&status) {
+        if !self.endings(payments).contains(&status) {
             let user = self.user;
             wrong.push(format!("(c) {order} whose user {user:?} ends in {status}"));
         }
@@ -241,9 +317,10 @@ impl Honest {
         let short = filled.iter().filter(|one| one.amount < least);
         wrong.extend(short.map(|one| format!("(c) {order}: {} of {least}", one.amount)));
         let [deposited, paid] = payments.about(order);
-        let own = deposited.iter().copied();
-        let due = sum(own.filter(|one| one.usd >= U256::from(LEAST)));
-        let given = sum(paid.iter().copied());
+        let (least, greatest) = payments.extremes();
+        let worth = deposited.into_iter().filter(|one| one.is_worth_something());
+        let due = payments.sum(worth, least);
+        let given = payments.sum(paid.into_iter(), greatest);
         if given * U256::from(10) < due * U256::from(9) {
             wrong.push(format!("(c) {order}: {given} given of {due}"));
         }
@@ -259,6 +336,7 @@ struct History {
     /// Transactions of strangers at the origin.
     sent: Vec<String>,
     deposits: usize,
+    moves: usize,
     wrong: Vec<String>,
 }
 
@@ -273,12 +351,21 @@ impl History {
             doubles: 0,
             whole: false,
         });
+        self.turn(m, rng);
         if rng.bool() {
             let power = rng.choice(EARLY).unwrap();
             self.strike(m, rng, (self.deals.len() - 1, power)).await;
             m.pass(rng.u64(0..=PAUSE)).await;
         }
         user.take(m, &deal).await;
+    }
+
+    /// The price may move.
+    fn turn(&mut self, m: &mut Machine, rng: &mut Rng) {
+        if self.moves < MOVES && rng.bool() {
+            self.moves += 1;
+            m.move_price(rng.u64(WHOLE - MOVE..=WHOLE + MOVE));
+        }
     }
 
     /// A stranger does something about one of the deals.
@@ -306,18 +393,18 @@ impl History {
             Power::Asker => self.ask(m, &victim).await,
             Power::ThirdParty | Power::Donor => give(m, rng, (&victim, power)),
             Power::Replacer => {
-                self.deposit(m, asset, 0).await;
+                self.deposit(m, rng, (asset, 0)).await;
                 m.pass(rng.u64(0..=PAUSE)).await;
                 m.origin.blocks().act(Act::Replace(Party::Stranger));
             }
-            Power::OptionTaker => self.deposit(m, asset, LATE).await,
+            Power::OptionTaker => self.deposit(m, rng, (asset, LATE)).await,
             Power::Short => {
                 let deal = m.quote_stranger(Asset::Native, OWN).await;
                 let sent = m.send_less(Party::Stranger, &deal, U256::ONE);
                 self.index(m, &deal, sent).await;
             }
             Power::GiveAway => {
-                self.deposit(m, Asset::Token, 0).await;
+                self.deposit(m, rng, (Asset::Token, 0)).await;
                 for own in [false, true] {
                     m.pass(rng.u64(0..=LATE)).await;
                     let act = Act::Own(Party::Stranger, own);
@@ -353,8 +440,9 @@ impl History {
     }
 
     /// Deposits for a quote of his own after so many seconds, and tells the index.
-    async fn deposit(&mut self, m: &mut Machine, asset: Asset, pause: u64) {
+    async fn deposit(&mut self, m: &mut Machine, rng: &mut Rng, (asset, pause): (Asset, u64)) {
         let deal = m.quote_stranger(asset, OWN).await;
+        self.turn(m, rng);
         m.pass(pause).await;
         let sent = m.send(Party::Stranger, &deal);
         self.index(m, &deal, sent).await;
@@ -427,16 +515,17 @@ impl History {
             .extend(failed.map(|answer| format!("{asked}: {answer:?}")));
     }
 
-    fn orders(&self) -> Vec<B256> {
-        let honest = self.deals.iter().map(|one| &one.deal);
-        honest.chain(&self.own).map(|deal| deal.order).collect()
+    fn orders(&self) -> Vec<Quoted> {
+        let own = self.own.iter().map(|deal| (deal.order, deal.until));
+        self.deals.iter().map(Honest::quoted).chain(own).collect()
     }
 
     /// What has not ended yet.
     async fn rest(&self, m: &Machine) -> Option<String> {
+        let payments = Payments::of(m);
         for one in &self.deals {
             let status = m.status(&one.deal).await;
-            if !one.endings().contains(&status.as_str()) {
+            if !one.endings(&payments).contains(&status.as_str()) {
                 return Some(format!("(b) {} is {status}", one.deal.order));
             }
         }
@@ -444,7 +533,7 @@ impl History {
         if !open.is_empty() {
             return Some(format!("(b) open: {open:?}"));
         }
-        Payments::of(m).unsound(&self.orders()).into_iter().next()
+        payments.unsound(&self.orders()).into_iter().next()
     }
 
     /// Waits until everything has ended; what is wrong then.
@@ -523,6 +612,7 @@ async fn played(m: &mut Machine, mut rng: Rng) -> Vec<String> {
             let power = rng.choice(POWERS).unwrap();
             history.strike(m, &mut rng, (at, power)).await;
         }
+        history.turn(m, &mut rng);
         crash::cut(m, &mut rng).await;
     }
     crash::calm(m);
@@ -568,6 +658,7 @@ mod tests {
                 amount: U256::ZERO,
                 order: Some(B256::repeat_byte(order)),
                 transaction: String::new(),
+                time: 0,
             },
             usd: U256::from(dollars * DOLLAR),
         }
@@ -584,7 +675,35 @@ mod tests {
             entry(Solver, Stranger, (2, 97)),
         ];
         all.extend_from_slice(more);
-        Payments(all).unsound(&[1, 2].map(B256::repeat_byte))
+        let prices = Prices::new();
+        let orders = [1, 2].map(|order| (B256::repeat_byte(order), VALID));
+        Payments { all, prices }.unsound(&orders)
+    }
+
+    /// What is wrong with a fill of 190 dollars, while a coin falls by a tenth, for a deposit of 200 in coins that came so many
+    /// seconds behind its quote. The coin has fallen when it comes.
+    fn fallen(seconds: u64) -> (Vec<String>, bool) {
+        use Party::{Depository, Recipient, Solver, User};
+        let (quoted, order) = (1_000, B256::repeat_byte(1));
+        let prices = Prices::new();
+        prices.move_by(COIN, 9_000, quoted + 1);
+        let mut all = vec![
+            entry(User, Depository, (1, 200)),
+            entry(Solver, Recipient, (1, 190)),
+        ];
+        (all[0].seen.time, all[1].seen.time) = (quoted + seconds, quoted + seconds + 9);
+        all[1].seen.native = false;
+        let payments = Payments { all, prices };
+        let quote = (order, quoted + VALID);
+        (payments.unsound(&[quote]), payments.is_repriced(quote))
+    }
+
+    #[test]
+    fn price_of_the_quote_counts_for_what_comes_in_time_only() {
+        assert_eq!(fallen(VALID), (Vec::new(), false));
+        let (found, repriced) = fallen(VALID + STALE + 2);
+        assert!(found.len() == 1 && found[0].starts_with("(a)"), "{found:?}");
+        assert!(repriced);
     }
 
     #[test]
