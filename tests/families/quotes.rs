@@ -20,6 +20,7 @@ use crate::{
     bitcoin::{Bitcoin, FINAL, LITTLE, poor},
     deal::{Answer, Asset, code},
     evm::Evm,
+    invariants::Ending,
     lived,
     machine::{CHAINS, Machine, listed, shared},
     side::{Act, Fees, Kind, Side},
@@ -44,6 +45,11 @@ const PRICE: &str = "193.87";
 const MANY: usize = 700;
 /// The most bytes of a transaction that exchanges (guide: protocol 11.5).
 const MOST: usize = 1_172;
+
+/// Lamports below which a payment's fee is its signature's and next to nothing else, and above which it is where others bid
+/// a thousand times as much as usual.
+const NO_BIDS: u64 = 10_000;
+const BIDS: u64 = 20_000;
 
 /// Nothing is wrong.
 pub fn passes(Verdict { wrong, log, .. }: Verdict) {
@@ -178,6 +184,42 @@ fn accounts_and_calls_that_a_destination_does_not_have_are_refused() {
         })
     });
     verdicts.into_iter().for_each(passes);
+}
+
+/// What a recipient is promised while others bid so much, and the lamports that the fill then costs.
+async fn filled(m: &mut Machine, world: &World, fees: Fees) -> (U256, u64) {
+    m.destination.blocks().act(Act::Fees(fees));
+    m.pass(20).await;
+    let deal = m.quote(Asset::Native, CENTS, false).await;
+    m.deposit(&deal);
+    let wrong = m.ends(&deal, Ending::Filled).await;
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let fill = &m.filled(&deal)[0].transaction;
+    let all = world.history().into_iter();
+    let mut own = all.filter(|(.., done)| done.sent.id() == *fill);
+    let (.., done) = own.next().unwrap();
+    (deal.promised, done.fee)
+}
+
+#[test]
+fn fill_on_solana_bids_what_others_bid_and_its_recipient_is_charged_for_it() {
+    let [from, to, _] = CHAINS;
+    let destination = Solana::new("bids", to);
+    let world = destination.world.clone();
+    let made = async move || {
+        let shared = shared();
+        let origin = Evm::traded(&shared, from);
+        let ends: [Box<dyn Side>; 2] = [Box::new(origin), Box::new(destination)];
+        Machine::between(ends, &shared).await
+    };
+    passes(lived(1, made, async |m: &mut Machine| {
+        let (most, little) = filled(m, &world, Fees::Low).await;
+        assert!(little < NO_BIDS, "{little}");
+        let (less, much) = filled(m, &world, Fees::High).await;
+        assert!(much > BIDS, "{much}");
+        assert!(less + U256::from(BIDS) < most, "{less} of {most}");
+        Vec::new()
+    }));
 }
 
 /// The aggregator of a chain, whose exchange names its last account `more` times more: each takes a byte.

@@ -33,6 +33,8 @@ const AMOUNT: std::ops::Range<usize> = 8..16;
 const ORDER: std::ops::Range<usize> = 16..48;
 /// The system program's `Transfer`, in front of the amount.
 const TRANSFER: [u8; 4] = [2, 0, 0, 0];
+/// Micro-lamports for a compute unit that others bid usually: less than the least that is bid for payments.
+const BID: u64 = 1_000;
 /// The key of whoever is given accounts: no party.
 const OTHER: u8 = 0xc5;
 /// Seconds between the first block and the start of the test.
@@ -260,8 +262,8 @@ impl Blocks for Solana {
                 world.close(recipient(), weather == Weather::Failing);
             }
             Act::Provider(manner) => world.set_manners(PROVIDERS[1], manner.scripted()),
-            // A signature costs what it always does, and nobody bids more.
-            Act::Fees(_) => {}
+            // A signature costs what it always does.
+            Act::Fees(fees) => world.set_bids(u64::try_from(fees.of(BID.into())).unwrap()),
             // What was sent before has expired by then: blocks are made at the end of that time.
             Act::Stand(seconds) => {
                 let end = LIFE * self.about.pace;

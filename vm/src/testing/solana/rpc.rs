@@ -119,7 +119,7 @@ impl View<'_> {
                     "blockHeight": height, "transactionCount": null,
                 }))
             }
-            "getRecentPrioritizationFees" => Ok(json!([])),
+            "getRecentPrioritizationFees" => Ok(self.bids()),
             "simulateTransaction" => Ok(self.stated(self.trial())),
             _ => refused(-32_601, "Method not found"),
         }
@@ -182,6 +182,13 @@ impl View<'_> {
         let (from, to) = (self.number(0), self.number(1).min(self.newest().slot));
         let slots = self.state.blocks.iter().map(|mined| mined.slot);
         slots.filter(|slot| (from..=to).contains(slot)).collect()
+    }
+
+    /// Those of the newest block.
+    fn bids(&self) -> Value {
+        let slot = self.newest().slot;
+        let shown = |bid| json!({"slot": slot, "prioritizationFee": bid});
+        self.state.bids.map(shown).into_iter().collect()
     }
 
     fn find(&self, id: &Value) -> Option<(&Mined, &Done)> {

@@ -71,6 +71,7 @@ pub(super) struct State {
     /// Accounts that never change, with their owners and data.
     pub fixed: BTreeMap<Pubkey, (Pubkey, Vec<u8>)>,
     pub manners: BTreeMap<String, Manners>,
+    pub bids: Option<u64>,
 }
 
 impl World {
@@ -90,6 +91,7 @@ impl World {
             held: BTreeSet::new(),
             fixed: BTreeMap::new(),
             manners: BTreeMap::new(),
+            bids: None,
         };
         let world = Arc::new(Self {
             name: name.to_owned(),
@@ -145,6 +147,11 @@ impl World {
     /// Sets whether an account's transactions are kept out of blocks.
     pub fn hold(&self, account: Pubkey, held: bool) {
         change(&mut self.lock().held, account, held);
+    }
+
+    /// Sets what transactions of late have bid, in micro-lamports for a compute unit: nothing at first.
+    pub fn set_bids(&self, price: u64) {
+        self.lock().bids = Some(price);
     }
 
     /// Sets how a provider behaves.
