@@ -143,8 +143,8 @@ fn made(name: &str, key: &[u8]) -> Result<PathBuf> {
     Ok(cache_root()?.join(format!("{name}-{hash}")))
 }
 
-/// `INTENTD_DEVNET_CACHE`, else `intentd-devnet` in the user's cache directory.
-fn cache_root() -> Result<PathBuf> {
+/// The cache directory: `INTENTD_DEVNET_CACHE`, else `intentd-devnet` in the user's cache directory.
+pub fn cache_root() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = set("INTENTD_DEVNET_CACHE") {
         return Ok(path.into());

@@ -1,8 +1,12 @@
 //! The README's first command, as a visitor runs it.
 
 use std::{
+    env,
+    ffi::OsString,
     fs::{self, File},
-    process::Stdio,
+    os::unix::fs::symlink,
+    path::Path,
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -23,21 +27,44 @@ async fn bitcoind() {
     made.unwrap().unwrap();
 }
 
+/// A devnet, and the lines of its standard output.
+type Running = (Child, Lines<BufReader<ChildStdout>>);
+
 /// Whatever it leaves on disk when it is killed goes with the returned directory.
 fn devnet(arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>, TempDir) {
+    let ((child, lines), directory) = devnet_where(arguments, Vec::new());
+    (child, lines, directory)
+}
+
+/// The same where these variables are set.
+fn devnet_where(arguments: &[&str], variables: Vec<(&str, OsString)>) -> (Running, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     // A file takes all that is said; a pipe that nobody reads stops the process when it is full.
     let complaints = File::create(directory.path().join(COMPLAINTS)).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_devnet"))
         .args(arguments)
         .env("TMPDIR", directory.path())
+        .envs(variables)
         .stdout(Stdio::piped())
         .stderr(complaints)
         .kill_on_drop(true)
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    (child, lines, directory)
+    ((child, lines), directory)
+}
+
+/// All that a devnet says until it ends, and its status.
+async fn heard((mut child, mut lines): Running) -> (Vec<String>, ExitStatus) {
+    let mut told = Vec::new();
+    let reading = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            told.push(line);
+        }
+        child.wait().await.unwrap()
+    };
+    let status = tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    (told, status)
 }
 
 /// What a devnet has said on its standard error.
@@ -48,15 +75,8 @@ fn complaint(directory: &TempDir) -> String {
 #[tokio::test]
 async fn story_goes_from_quotes_to_settlement() {
     bitcoind().await;
-    let (mut child, mut lines, directory) = devnet(&["--once"]);
-    let mut told = Vec::new();
-    let reading = async {
-        while let Some(line) = lines.next_line().await.unwrap() {
-            told.push(line);
-        }
-        child.wait().await.unwrap()
-    };
-    let status = tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    let (child, lines, directory) = devnet(&["--once"]);
+    let (told, status) = heard((child, lines)).await;
     assert!(status.success(), "{}", complaint(&directory));
     let count = |what: &str| told.iter().filter(|line| line.contains(what)).count();
     // By hand: asked, shown and submitted by the story; six more for each chain of another family.
@@ -77,6 +97,56 @@ async fn story_goes_from_quotes_to_settlement() {
         assert!(line.ends_with(&format!("{held} = {held}")), "{last:?}");
     }
     lives(&told);
+}
+
+/// Links in `to` to all that `from` has, if there is such a directory, but bitcoinds.
+fn linked(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).into_iter().flatten() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with("bitcoind") {
+            symlink(entry.path(), to.join(name)).unwrap();
+        }
+    }
+}
+
+/// The search path, and the cache of what is built, without a bitcoind.
+fn without_bitcoind(directory: &Path) -> Vec<(&'static str, OsString)> {
+    let path = env::var_os("PATH").unwrap();
+    let programs = env::split_paths(&path)
+        .enumerate()
+        .map(|(place, programs)| {
+            if !programs.join("bitcoind").exists() {
+                return programs;
+            }
+            let others = directory.join(place.to_string());
+            linked(&programs, &others);
+            others
+        });
+    let path = env::join_paths(programs).unwrap();
+    let cache = directory.join("cache");
+    linked(&devnet::tools::cache_root().unwrap(), &cache);
+    vec![("PATH", path), ("INTENTD_DEVNET_CACHE", cache.into())]
+}
+
+/// It neither builds one nor fails.
+#[tokio::test]
+#[ignore = "a minute: .ci/long"]
+async fn story_goes_on_without_bitcoin_where_there_is_no_bitcoind() {
+    let made = tokio::task::spawn_blocking(devnet::tools::anvil).await;
+    made.unwrap().unwrap();
+    let others = tempfile::tempdir().unwrap();
+    let variables = without_bitcoind(others.path());
+    let (running, directory) = devnet_where(&["--once"], variables);
+    let (told, status) = heard(running).await;
+    assert_eq!(status.code(), Some(0), "{}", complaint(&directory));
+    let count = |what: &str| told.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(count("no bitcoind on PATH, and none was built yet"), 1);
+    assert_eq!(count("the story goes on without Bitcoin"), 1);
+    assert_eq!(count("hub accepts 2 of 3"), 6 + 6);
+    assert_eq!(count("hub takes the deposit"), 3 + 2);
+    assert_eq!(count(" BTC"), 0);
 }
 
 /// Each oracle has signed what was told by hand, at least, and all that it has signed is verified.
