@@ -42,9 +42,9 @@ mod quotes;
 mod scenarios;
 mod scripted;
 mod side;
-mod sightings;
 mod solana;
 mod strangers;
+mod waiting;
 
 use std::{num::NonZero, panic::AssertUnwindSafe, sync::Mutex};
 
