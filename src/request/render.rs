@@ -242,7 +242,7 @@ pub(super) fn paying<'a>(request: &Request, facts: &'a Facts) -> Vec<&'a Attempt
 }
 
 /// Whether it gives back what somebody deposited beside the user.
-fn is_strangers(request: &Request, facts: &Facts, attempt: &Attempt) -> bool {
+pub(super) fn is_strangers(request: &Request, facts: &Facts, attempt: &Attempt) -> bool {
     let mut deposits = facts.deposits.iter();
     let deposit = deposits.find(|deposit| Some(deposit.onchain_id) == attempt.deposit);
     deposit.is_some_and(|deposit| !status::speaks(request, facts, deposit))

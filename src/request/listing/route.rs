@@ -12,6 +12,7 @@ use crate::{
         Execution,
         fact::{Attempt, Purpose},
         quoted::{self, Amount, Details},
+        render,
         tx_details::Change,
     },
 };
@@ -193,10 +194,13 @@ impl CaseView<'_> {
         Some(details.currency_in.clone())
     }
 
-    /// What was paid back.
+    /// What was paid back to the user.
     pub(super) fn refunded(&self) -> Option<Amount> {
-        let mut refunds = self.case.facts.alive(Purpose::Refund);
-        let refund = refunds.find(|attempt| attempt.state.place().is_some())?;
+        let (request, facts) = (self.case.request, self.case.facts);
+        let mut refunds = facts.alive(Purpose::Refund);
+        let refund = refunds.find(|attempt| {
+            attempt.state.place().is_some() && !render::is_strangers(request, facts, attempt)
+        })?;
         let details = self.details()?;
         let known = [&details.refund_currency, &details.currency_in];
         let mut known = known.into_iter();

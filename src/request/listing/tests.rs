@@ -514,7 +514,8 @@ fn transactions_out_are_fills_or_what_went_back_to_the_user() {
             ..attempt(purpose, State::Confirmed(place(9)))
         }
     };
-    let refund = back(Purpose::Refund, &users, "0x1");
+    let mut refund = back(Purpose::Refund, &users, "0x1");
+    refund.amount = U256::from(99_000_000);
     let others = back(Purpose::Refund, &strangers, "0x2");
     let excess = back(Purpose::Excess, &users, "0x3");
     let filling = || fill(State::Confirmed(place(9)));
@@ -539,10 +540,13 @@ fn transactions_out_are_fills_or_what_went_back_to_the_user() {
             attempts,
             ..Facts::default()
         };
-        let shown = rendered(&request(), &facts, &[]).v3["data"]["outTxs"].clone();
-        let shown = shown.as_array().unwrap().iter();
+        let data = rendered(&request(), &facts, &[]).v3["data"].take();
+        let shown = data["outTxs"].as_array().unwrap().iter();
         let shown: Vec<_> = shown.map(|one| one["txHash"].as_str().unwrap()).collect();
         assert_eq!(shown, told, "{:?}", facts.attempts);
+        let refunded = data["refundCurrencyData"]["amountFormatted"].as_str();
+        let expected = told.contains(&"0x1").then_some("99.0");
+        assert_eq!(refunded, expected, "{:?}", facts.attempts);
     }
 }
 
