@@ -12,9 +12,13 @@ pub const LARGE_EVENTS: usize = 2_000;
 /// Does `work`. Where it is `long`, the other tasks of this thread go on on others meanwhile; a
 /// runtime of one thread has no others.
 pub fn aside<T>(long: bool, work: impl FnOnce() -> T) -> T {
+    // Most work is short, and the look at the runtime is not free.
+    if !long {
+        return work();
+    }
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {
-        Ok(RuntimeFlavor::MultiThread) if long => tokio::task::block_in_place(work),
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         _ => work(),
     }
 }
