@@ -53,6 +53,8 @@ impl From<Doubt> for ReadError {
 pub struct Rules {
     pub chain: ChainId,
     pub depository: Option<EvmAddress>,
+    /// The same, spelled.
+    spelled: Option<Address>,
     /// The primary depository and the additional ones.
     depositories: Vec<EvmAddress>,
     /// A contract whose `Transfer` logs are not ERC-20 movements.
@@ -72,9 +74,11 @@ impl Rules {
         let zksync = spec.additional.get("isZksyncStack").is_some_and(|flag| {
             flag.as_bool().unwrap_or_default() || flag.as_str() == Some("true")
         });
+        let depository = spec.depository.as_ref().map(evm).transpose()?;
         Ok(Self {
             chain: spec.id.clone(),
-            depository: spec.depository.as_ref().map(evm).transpose()?,
+            depository,
+            spelled: depository.as_ref().map(address),
             depositories: spec.depositories().map(evm).collect::<Result<_, _>>()?,
             ignored: zksync.then_some(ZKSYNC_BASE_TOKEN),
             nested_input: spec.id.as_str() == "tempo",
@@ -99,11 +103,11 @@ impl Rules {
 
     /// The chain-neutral spelling: lower case.
     pub fn address(&self, evm: &EvmAddress) -> Address {
-        if evm.is_zero() {
-            self.native.clone()
-        } else {
-            address(evm)
-        }
+        let spelled = match evm.is_zero() {
+            true => Some(&self.native),
+            false => self.spelled.as_ref().filter(|_| self.is_depository(evm)),
+        };
+        spelled.cloned().unwrap_or_else(|| address(evm))
     }
 }
 
