@@ -85,14 +85,16 @@ impl Framing {
         let State::Head(head) = &mut self.state else {
             return;
         };
-        let line = std::mem::take(&mut head.line);
-        let line = line.strip_suffix(b"\r").unwrap_or(&line);
+        let mut kept = std::mem::take(&mut head.line);
+        let line = kept.strip_suffix(b"\r").unwrap_or(&kept);
         if !line.is_empty() {
             if !head.begun && line.starts_with(b"PRI * HTTP/2") {
                 self.state = State::Opaque;
                 return;
             }
             head.field(line);
+            kept.clear();
+            head.line = kept;
             return;
         }
         if !head.begun {
