@@ -13,6 +13,7 @@ pub mod forwarded;
 mod framing;
 pub mod limit;
 mod line;
+mod meters;
 pub mod openapi;
 mod page;
 pub mod parse;

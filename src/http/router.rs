@@ -13,7 +13,7 @@ use utoipa::{
     },
 };
 
-use super::{ApiError, Request, Response, error};
+use super::{ApiError, Request, Response, error, meters::Meters};
 
 /// The function that answers the requests of a route.
 pub type Handler<S> = fn(Arc<S>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
@@ -142,6 +142,7 @@ pub struct Endpoint {
     pub path: &'static str,
     pub access: Access,
     pub call: Call,
+    pub(super) meters: Meters,
 }
 
 /// A route with its docs, for the API description.
@@ -198,6 +199,7 @@ impl Router {
                 path: route.path,
                 access: route.access,
                 call: Arc::new(move |request| (route.handler)(state.clone(), request)),
+                meters: Meters::default(),
             };
             self.methods
                 .entry(route.method.clone())

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
-    Method, StatusCode,
+    Method,
     body::{Frame, Incoming},
     header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING},
     http::request::Parts,
@@ -29,6 +29,7 @@ use super::{
     forwarded::Proxies,
     framing,
     limit::Standing,
+    meters::Meters,
     router::{Access, Endpoint, Params},
     server::Link,
     socket,
@@ -57,6 +58,8 @@ pub struct App {
     listening: Arc<Crowd>,
     messages: Arc<Meter>,
     bodies: Bodies,
+    /// Of requests for unknown paths.
+    unmatched: Meters,
     started: Instant,
 }
 
@@ -69,6 +72,7 @@ impl App {
             listening: Crowd::new(surface.limits.each.sockets),
             messages: Meter::new(surface.limits.each.messages),
             bodies: Bodies::new(surface.limits),
+            unmatched: Meters::default(),
             started: Instant::now(),
             surface,
         }
@@ -125,7 +129,11 @@ impl App {
         let (parts, body) = request.into_parts();
         let method = parts.method.clone();
         let found = self.surface.router.find(&method, self.path(&parts));
-        let route = found.as_ref().map_or("unmatched", |(found, _)| found.path);
+        let (route, meters) = found
+            .as_ref()
+            .map_or(("unmatched", &self.unmatched), |&(found, _)| {
+                (found.path, &found.meters)
+            });
         let client = self.surface.proxies.client(link.peer.ip(), &parts.headers);
         let mut caller = Caller {
             address: client,
@@ -153,7 +161,9 @@ impl App {
         if let Some(finish) = &self.surface.finish {
             response = finish(route, response);
         }
-        self.record(route, &method, response.status, begun);
+        let (surface, status, elapsed) = (self.surface.name, response.status, begun.elapsed());
+        meters.record([route, surface], status, elapsed);
+        tracing::debug!(surface, %method, route, status = status.as_u16(), elapsed_us = elapsed.as_micros(), "request");
         let stays = seat.map(|seat| Stays {
             seat,
             upgraded,
@@ -261,20 +271,6 @@ impl App {
                 allowed,
             },
         }
-    }
-
-    fn record(&self, route: &'static str, method: &Method, status: StatusCode, begun: Instant) {
-        let surface = self.surface.name;
-        let elapsed = begun.elapsed();
-        let class = ["1xx", "2xx", "3xx", "4xx", "5xx"]
-            .get(usize::from(status.as_u16() / 100).wrapping_sub(1))
-            .copied()
-            .unwrap_or("other");
-        metrics::counter!("intentd_http_requests_total", "route" => route, "status" => class, "surface" => surface)
-        .increment(1);
-        metrics::histogram!("intentd_http_request_seconds", "route" => route, "surface" => surface)
-            .record(elapsed);
-        tracing::debug!(surface, %method, route, status = status.as_u16(), elapsed_us = elapsed.as_micros(), "request");
     }
 
     fn admit(
