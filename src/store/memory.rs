@@ -61,7 +61,7 @@ impl Store for MemoryStore {
             return Err(StoreError::Oversized);
         }
         self.with(|state| {
-            let read = |key: &Key| Ok::<_, StoreError>(state.rows.get(key).cloned());
+            let read = |key: &Key| Ok::<_, StoreError>(state.rows.get(key));
             if let Some(refused) = batch.refusal(read)? {
                 return Ok(refused);
             }

@@ -234,16 +234,17 @@ impl Batch {
     }
 
     /// The first precondition that does not hold, with the value found.
-    fn refusal<E>(
+    fn refusal<R: AsRef<[u8]>, E>(
         &self,
-        mut read: impl FnMut(&Key) -> Result<Option<Vec<u8>>, E>,
+        mut read: impl FnMut(&Key) -> Result<Option<R>, E>,
     ) -> Result<Option<Outcome>, E> {
         for (key, expect) in &self.expects {
-            let found = read(key)?;
-            if !expect.met(found.as_deref()) {
+            let row = read(key)?;
+            let found: Option<&[u8]> = row.as_ref().map(AsRef::as_ref);
+            if !expect.met(found) {
                 return Ok(Some(Outcome::Refused {
                     key: key.clone(),
-                    found,
+                    found: found.map(<[u8]>::to_vec),
                 }));
             }
         }
