@@ -287,6 +287,18 @@ async fn a_withdrawers_nonce_initiates_one_withdrawal() {
     journal.sign(&initiation(2, 2, 2), 4).await.unwrap();
 }
 
+#[test]
+fn a_halt_is_expected_once_for_each_chain() {
+    let halts = |statement: &Statement| {
+        let batch = recording(statement, None, 1).unwrap();
+        batch.kinds().filter(|kind| *kind == rows::HALT).count()
+    };
+    let here = deposit(1, 1, 1).as_of(&base(), &block(8, 2));
+    assert_eq!((here.facts.len(), halts(&here)), (2, 1));
+    let there = here.as_of(&ChainId::new("zora"), &block(9, 3));
+    assert_eq!((there.facts.len(), halts(&there)), (3, 2));
+}
+
 #[tokio::test]
 async fn a_halted_chain_holds_back_what_rests_on_no_block_of_it() {
     let (journal, _) = serviced();
