@@ -13,7 +13,10 @@ mod recorded;
 mod seat;
 mod votes;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use futures::{future::BoxFuture, stream::StreamExt};
@@ -35,6 +38,8 @@ pub struct Quorum {
     chain: ChainId,
     seats: Vec<Arc<Seat>>,
     required: usize,
+    /// The last head of a provider that was recorded, with its digest.
+    recorded_head: Mutex<Option<(Head, B256)>>,
 }
 
 /// A number of votes that the providers cannot reach, or that is zero.
@@ -81,6 +86,7 @@ impl Quorum {
             chain: chain.clone(),
             seats,
             required,
+            recorded_head: Mutex::default(),
         })
     }
 

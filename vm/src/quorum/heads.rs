@@ -1,7 +1,12 @@
 //! Agreement on a head: the highest block that enough providers can know, confirmed by as many with its parent and its
 //! time. It waits only for the providers that it needs; a background task finds out afterwards which ones were wrong.
 
-use std::{cmp::Reverse, pin::pin, sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse,
+    pin::pin,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use futures::{
     FutureExt,
@@ -19,7 +24,7 @@ use super::{
 use crate::{
     ReadError,
     evidence::{self, Question, Replay},
-    types::{Block, Head},
+    types::{B256, Block, Head},
 };
 
 /// How long a read of the head waits for more providers while the first heads are far apart.
@@ -106,7 +111,7 @@ impl Quorum {
             let own = |(other, _): &&Shown| Arc::ptr_eq(other, seat);
             let answered = heard.seats.iter().any(|other| Arc::ptr_eq(other, seat));
             match heard.heads.iter().find(own) {
-                Some((_, head)) => evidence::Said::Answer(evidence::digest(head)),
+                Some((_, head)) => evidence::Said::Answer(self.digest_of(head)),
                 None if answered => evidence::Said::Failed("no head".into()),
                 None if seat.counts() => evidence::Said::Late,
                 None => evidence::Said::SetAside,
@@ -114,6 +119,19 @@ impl Quorum {
         };
         let answer = evidence::Answer::Head(head.clone());
         self.evidence(Question::Head { fresh }, answer, said)
+    }
+
+    /// The digest of a head. Most providers show the same one for many claims.
+    fn digest_of(&self, head: &Head) -> B256 {
+        let last = self.recorded_head.lock();
+        let mut last = last.unwrap_or_else(PoisonError::into_inner);
+        let known = last.as_ref().filter(|(known, _)| known == head);
+        let known = known.map(|(_, digest)| *digest);
+        known.unwrap_or_else(|| {
+            let digest = evidence::digest(head);
+            *last = Some((head.clone(), digest));
+            digest
+        })
     }
 
     /// Confirms a head or takes one more answer, whichever comes first, so that a slow confirmation does not delay

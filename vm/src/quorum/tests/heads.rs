@@ -134,6 +134,27 @@ async fn a_late_head_is_added_to_the_evidence_and_waited_for_by_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_head_is_recorded_with_its_own_digest() {
+    let (scripts, quorum) = three();
+    for mined in [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]] {
+        for (script, count) in scripts.iter().zip(mined) {
+            script.mine(count);
+        }
+        let reads = evidence::Recorder::default();
+        evidence::during(&reads, quorum.head()).await.unwrap();
+        let mut answered = 0;
+        for (script, vote) in scripts.iter().zip(&reads.all()[0].votes) {
+            if let Said::Answer(digest) = vote.said {
+                let head = script.provider("node").reader.head().await.unwrap();
+                assert_eq!(digest, evidence::digest(&head));
+                answered += 1;
+            }
+        }
+        assert!(answered >= 2, "{mined:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn head_liars_are_found_and_delay_nobody() {
     use Knows::{All, Never, None, Own};
     let future = || testing::block(1100, 0);
