@@ -204,34 +204,40 @@ pub fn now(judge: &Judge, rule: Option<&Rule>) -> Result<Option<Recorded>, RowEr
         known,
         reads,
     } = under_way;
-    let reads = reads.all();
-    let most = claim.most(!reads.is_empty());
-    let is_kept = claim.size() <= most;
-    let (target, body) = match is_kept {
-        true => (&*claim.target, String::from_utf8_lossy(&claim.body)),
-        false => (claim.path(), "".into()),
-    };
-    let mut evidence = Evidence {
-        target: target.to_owned(),
-        body: body.into_owned(),
-        key: claim.key.clone(),
-        version: judge.version.clone(),
-        configuration: judge.configuration,
-        rules: judge.rules(&reads, rule),
-        reads,
-    };
-    let events: usize = evidence.reads.iter().map(|read| read.answer.events()).sum();
-    aside(events > LARGE_EVENTS, || {
-        let row = evidence.encode()?;
-        if row.len() <= most {
-            let claim = known.digest.filter(|_| is_kept);
-            return Ok(Some(Recorded { row, claim }));
-        }
-        for read in &mut evidence.reads {
-            read.answer.thin();
-        }
-        let row = evidence.encode()?;
-        Ok(Some(Recorded { row, claim: None }))
+    reads.with(|reads| {
+        let most = claim.most(!reads.is_empty());
+        let is_kept = claim.size() <= most;
+        let (target, body) = match is_kept {
+            true => (&*claim.target, String::from_utf8_lossy(&claim.body)),
+            false => (claim.path(), "".into()),
+        };
+        let events: usize = reads.iter().map(|read| read.answer.events()).sum();
+        let mut evidence = Evidence {
+            target: target.to_owned(),
+            body: body.into_owned(),
+            key: claim.key.clone(),
+            version: judge.version.clone(),
+            configuration: judge.configuration,
+            rules: judge.rules(reads, rule),
+            reads: Vec::new(),
+        };
+        aside(events > LARGE_EVENTS, || {
+            // They are lent, since a copy would only be encoded. The next try needs them.
+            std::mem::swap(&mut evidence.reads, reads);
+            let row = evidence.encode();
+            std::mem::swap(&mut evidence.reads, reads);
+            let row = row?;
+            if row.len() <= most {
+                let claim = known.digest.filter(|_| is_kept);
+                return Ok(Some(Recorded { row, claim }));
+            }
+            evidence.reads.clone_from(reads);
+            for read in &mut evidence.reads {
+                read.answer.thin();
+            }
+            let row = evidence.encode()?;
+            Ok(Some(Recorded { row, claim: None }))
+        })
     })
 }
 
@@ -297,6 +303,38 @@ mod tests {
             assert_eq!((&*evidence.target, evidence.body), (target, text), "{what}");
             assert_eq!(digest.is_some(), kept, "{what}");
             assert_eq!(evidence.reads.is_empty(), !read, "{what}");
+        }
+    }
+
+    /// Also where they are too large to keep as a whole.
+    #[tokio::test]
+    async fn what_was_read_is_there_for_the_next_try() {
+        for words in [1_u32, 1_000] {
+            let words: Vec<_> = (0..words)
+                .flat_map(|n| Sha256::digest(n.to_be_bytes()))
+                .collect();
+            let size = words.len();
+            let work = async {
+                note(|| Read {
+                    chain: ChainId::new("base"),
+                    question: Question::Head { fresh: false },
+                    answer: Answer::View(words.into()),
+                    required: 1,
+                    votes: Vec::new(),
+                });
+                let each = [(); 2].map(|()| now(&Judge::default(), None));
+                each.map(|recorded| recorded.unwrap().unwrap())
+            };
+            let claim = claim(9, 9, None);
+            let known = Known {
+                digest: claim.digest(),
+                is_new: false,
+            };
+            let [first, second] = of(claim, known, work).await;
+            assert_eq!(first, second);
+            let evidence = Evidence::decode(&second.row).unwrap();
+            assert!(matches!(&evidence.reads[0].answer, Answer::View(all) if all.len() == size));
+            assert_eq!(second.claim.is_some(), size < OF_STRANGERS);
         }
     }
 }

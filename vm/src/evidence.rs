@@ -283,8 +283,12 @@ impl Recorder {
 
     /// What `pick` takes of the reads, in their order.
     pub fn pick<T>(&self, pick: impl Fn(&Read) -> Option<T>) -> Vec<T> {
-        let reads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reads.iter().filter_map(pick).collect()
+        self.with(|reads| reads.iter().filter_map(pick).collect())
+    }
+
+    /// Does `work` with the reads, which it may change. Nothing is added to them meanwhile.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Vec<Read>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
