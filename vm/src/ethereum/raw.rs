@@ -29,16 +29,31 @@ impl Quantity {
 
 impl<'de> Deserialize<'de> for Quantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let digits = text.strip_prefix("0x").unwrap_or_default();
-        let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
-        if digits.is_empty() || digits.len() > 64 || !hex {
-            return Err(D::Error::custom("expected a hex quantity"));
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Quantity;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a hex quantity")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Quantity, E> {
+                quantity(text).ok_or_else(|| E::custom("expected a hex quantity"))
+            }
         }
-        U256::from_str_radix(digits, 16)
-            .map(Quantity)
-            .map_err(|_| D::Error::custom("expected a hex quantity"))
+
+        deserializer.deserialize_str(Text)
     }
+}
+
+fn quantity(text: &str) -> Option<Quantity> {
+    let digits = text.strip_prefix("0x").unwrap_or_default();
+    let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+    if digits.is_empty() || digits.len() > 64 || !hex {
+        return None;
+    }
+    U256::from_str_radix(digits, 16).map(Quantity).ok()
 }
 
 /// `eth_getTransactionReceipt`.
@@ -72,8 +87,8 @@ impl RawReceipt {
 }
 
 fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Quantity>, D::Error> {
-    // A text: a value of any shape may take a hundred times the memory of its text.
-    let text = Box::<RawValue>::deserialize(deserializer)?;
+    // Its place in the text: a value of any shape may take a hundred times the memory of its text.
+    let text = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(text.get()).ok())
 }
 
@@ -180,6 +195,9 @@ mod tests {
             assert_eq!(read(bad), None, "{bad}");
         }
         assert_eq!(read(&format!("\"0x{}\"", "0".repeat(65))), None);
+        // An escape has the text copied.
+        assert_eq!(read(r#""0x\u0031f""#), Some(U256::from(31)));
+        assert_eq!(read(r#""0x\u0067""#), None);
     }
 
     #[test]

@@ -85,9 +85,9 @@ pub fn tx(hash: &str) -> TxRef {
 
 /// What the decoder makes of a receipt and a transaction as a node writes them.
 pub fn decode_json(rules: &Rules, entry: &Value) -> Result<Transaction, String> {
-    let receipt = serde_json::from_value(entry["receipt"].clone()).map_err(|e| e.to_string())?;
-    let transaction =
-        serde_json::from_value(entry["transaction"].clone()).map_err(|e| e.to_string())?;
+    let [receipt, transaction] = ["receipt", "transaction"].map(|part| entry[part].to_string());
+    let receipt = serde_json::from_str(&receipt).map_err(|e| e.to_string())?;
+    let transaction = serde_json::from_str(&transaction).map_err(|e| e.to_string())?;
     let hash = entry["transaction"]["hash"]
         .as_str()
         .unwrap()
