@@ -55,7 +55,8 @@ pub struct SledStore {
 
 /// Everything that an open store holds; closing releases all of it.
 struct Open {
-    tree: ::sled::Db,
+    /// One handle for all reads: to make another takes longer than some of them.
+    tree: Arc<::sled::Db>,
     requests: mpsc::Sender<Request>,
     committer: JoinHandle<()>,
 }
@@ -129,7 +130,7 @@ impl SledStore {
             .name("store".into())
             .spawn(run)?;
         let open = Mutex::new(Some(Open {
-            tree,
+            tree: Arc::new(tree),
             requests,
             committer,
         }));
@@ -194,7 +195,7 @@ impl SledStore {
 
 /// Reads, and drops the tree: sled panics when the sync of its last handle fails.
 fn look<T>(
-    tree: ::sled::Db,
+    tree: Arc<::sled::Db>,
     failure: &Failure,
     read: impl FnOnce(&::sled::Tree) -> ::sled::Result<T>,
 ) -> Result<T, StoreError> {
