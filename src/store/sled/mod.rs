@@ -186,6 +186,7 @@ impl SledStore {
             let row = |key| Ok(tree.get(key)?.map(|value: ::sled::IVec| value.to_vec()));
             pace.measured(count, || keys.into_iter().map(row).collect())
         };
+        self.pace.pause(count).await;
         match self.pace.may_wait(count) {
             true => self.reading(read).await,
             false => self.reading_here(read).await,
