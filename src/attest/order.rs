@@ -109,8 +109,7 @@ impl Terms {
     /// Parses an order's texts; its chains must be configured.
     pub fn new(order: &Order, families: Families<'_>) -> Result<Self, Refusal> {
         check_shape(order)?;
-        order.check(families).map_err(unreadable)?;
-        let typed = order.typed(families).map_err(unreadable)?;
+        let typed = order.checked(families).map_err(unreadable)?;
         let family = |chain: &str| families(chain).ok_or_else(|| missing(chain));
         let output = &order.output;
         Ok(Self {

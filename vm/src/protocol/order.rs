@@ -4,11 +4,13 @@
 //! [`Order::typed`] interprets them.
 
 mod hash;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
 use super::text;
-use crate::{B256, Bytes, CodecError, Family, U256};
+use crate::{Address, B256, Bytes, CodecError, Family, U256};
 
 /// The only version of orders.
 pub const VERSION: &str = "v1";
@@ -174,15 +176,39 @@ impl Order {
         &self,
         family_of: impl Fn(&str) -> Option<&'static Family>,
     ) -> Result<typed::Order, OrderError> {
-        let family_of = &family_of;
+        self.read(Reading {
+            families: &family_of,
+            account: Family::any_address,
+            currency: Family::any_address,
+        })
+    }
+
+    /// As [`Self::typed`], of an order that [`Self::check`] accepts; its error otherwise.
+    pub fn checked(
+        &self,
+        family_of: impl Fn(&str) -> Option<&'static Family>,
+    ) -> Result<typed::Order, OrderError> {
+        // Reads each text once. Which error comes first is known from the two alone.
+        let strict = Reading {
+            families: &family_of,
+            account: Family::account,
+            currency: Family::currency,
+        };
+        self.read(strict).or_else(|_| {
+            self.check(&family_of)?;
+            self.typed(&family_of)
+        })
+    }
+
+    fn read(&self, reading: Reading<'_>) -> Result<typed::Order, OrderError> {
         Ok(typed::Order {
             version: self.version.clone(),
             solverChainId: self.solver_chain_id.clone(),
             solver: at("/solver", text::evm_address(&self.solver))?,
             salt: at("/salt", text::number(&self.salt))?,
-            inputs: each(&self.inputs, |input| input.typed(family_of))?,
-            output: self.output.typed(family_of)?,
-            fees: each(&self.fees, |fee| fee.typed(family_of))?,
+            inputs: each(&self.inputs, |input| input.typed(reading))?,
+            output: self.output.typed(reading)?,
+            fees: each(&self.fees, |fee| fee.typed(reading))?,
         })
     }
 }
@@ -222,29 +248,39 @@ impl Order {
 }
 
 impl Input {
-    fn typed(&self, family_of: &dyn Families) -> Result<typed::Input, OrderError> {
+    fn typed(&self, reading: Reading<'_>) -> Result<typed::Input, OrderError> {
         let payment = &self.payment;
-        let family = family_of.of(&payment.chain_id)?;
+        let family = reading.families.of(&payment.chain_id)?;
         Ok(typed::Input {
             payment: typed::InputPayment {
                 chainId: payment.chain_id.clone(),
-                currency: encoded(family, "/inputs/payment/currency", &payment.currency)?,
+                currency: reading.currency(
+                    family,
+                    "/inputs/payment/currency",
+                    &payment.currency,
+                )?,
                 amount: at("/inputs/payment/amount", text::number(&payment.amount))?,
                 weight: at("/inputs/payment/weight", text::number(&payment.weight))?,
             },
-            refunds: each(&self.refunds, |refund| refund.typed(family_of))?,
+            refunds: each(&self.refunds, |refund| refund.typed(reading))?,
         })
     }
 }
 
 impl Refund {
-    fn typed(&self, family_of: &dyn Families) -> Result<typed::InputRefund, OrderError> {
-        let family = family_of.of(&self.chain_id)?;
+    fn typed(&self, reading: Reading<'_>) -> Result<typed::InputRefund, OrderError> {
+        let family = reading.families.of(&self.chain_id)?;
         let minimum = text::number(&self.minimum_amount);
+        // The native currency stands for the depositor.
+        let account: Parse = match self.recipient == family.codec.native() {
+            true => Family::any_address,
+            false => reading.account,
+        };
+        let reading = Reading { account, ..reading };
         Ok(typed::InputRefund {
             chainId: self.chain_id.clone(),
-            recipient: encoded(family, "/inputs/refunds/recipient", &self.recipient)?,
-            currency: encoded(family, "/inputs/refunds/currency", &self.currency)?,
+            recipient: reading.account(family, "/inputs/refunds/recipient", &self.recipient)?,
+            currency: reading.currency(family, "/inputs/refunds/currency", &self.currency)?,
             minimumAmount: at("/inputs/refunds/minimumAmount", minimum)?,
             deadline: self.deadline,
             extraData: at("/inputs/refunds/extraData", text::bytes(&self.extra_data))?,
@@ -253,11 +289,11 @@ impl Refund {
 }
 
 impl Output {
-    fn typed(&self, family_of: &dyn Families) -> Result<typed::Output, OrderError> {
-        let family = family_of.of(&self.chain_id)?;
+    fn typed(&self, reading: Reading<'_>) -> Result<typed::Output, OrderError> {
+        let family = reading.families.of(&self.chain_id)?;
         Ok(typed::Output {
             chainId: self.chain_id.clone(),
-            payments: each(&self.payments, |payment| payment.typed(family))?,
+            payments: each(&self.payments, |payment| payment.typed(reading, family))?,
             deadline: self.deadline,
             calls: each(&self.calls, |call| at("/output/calls", text::bytes(call)))?,
             extraData: at("/output/extraData", text::bytes(&self.extra_data))?,
@@ -272,12 +308,16 @@ impl OutputPayment {
         Ok(expected.max(text::number(&self.minimum_amount)?))
     }
 
-    fn typed(&self, family: &Family) -> Result<typed::OutputPayment, OrderError> {
+    fn typed(
+        &self,
+        reading: Reading<'_>,
+        family: &Family,
+    ) -> Result<typed::OutputPayment, OrderError> {
         let minimum = text::number(&self.minimum_amount);
         let expected = text::number(&self.expected_amount);
         Ok(typed::OutputPayment {
-            recipient: encoded(family, "/output/payments/recipient", &self.recipient)?,
-            currency: encoded(family, "/output/payments/currency", &self.currency)?,
+            recipient: reading.account(family, "/output/payments/recipient", &self.recipient)?,
+            currency: reading.currency(family, "/output/payments/currency", &self.currency)?,
             minimumAmount: at("/output/payments/minimumAmount", minimum)?,
             expectedAmount: at("/output/payments/expectedAmount", expected)?,
         })
@@ -285,14 +325,14 @@ impl OutputPayment {
 }
 
 impl Fee {
-    fn typed(&self, family_of: &dyn Families) -> Result<typed::Fee, OrderError> {
-        let recipient = family_of.of(&self.recipient_chain_id)?;
-        let currency = family_of.of(&self.currency_chain_id)?;
+    fn typed(&self, reading: Reading<'_>) -> Result<typed::Fee, OrderError> {
+        let recipient = reading.families.of(&self.recipient_chain_id)?;
+        let currency = reading.families.of(&self.currency_chain_id)?;
         Ok(typed::Fee {
             recipientChainId: self.recipient_chain_id.clone(),
-            recipient: encoded(recipient, "/fees/recipient", &self.recipient)?,
+            recipient: reading.account(recipient, "/fees/recipient", &self.recipient)?,
             currencyChainId: self.currency_chain_id.clone(),
-            currency: encoded(currency, "/fees/currency", &self.currency)?,
+            currency: reading.currency(currency, "/fees/currency", &self.currency)?,
             amount: at("/fees/amount", text::number(&self.amount))?,
         })
     }
@@ -308,6 +348,27 @@ impl<F: Fn(&str) -> Option<&'static Family>> Families for F {
     }
 }
 
+/// How a family reads a text.
+type Parse = fn(&Family, &str) -> Result<Address, CodecError>;
+
+/// How the texts of an order are read.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    families: &'a dyn Families,
+    account: Parse,
+    currency: Parse,
+}
+
+impl Reading<'_> {
+    fn account(&self, of: &Family, field: &'static str, text: &str) -> Result<Bytes, OrderError> {
+        at(field, (self.account)(of, text)).map(|address| encoded(&address))
+    }
+
+    fn currency(&self, of: &Family, field: &'static str, text: &str) -> Result<Bytes, OrderError> {
+        at(field, (self.currency)(of, text)).map(|address| encoded(&address))
+    }
+}
+
 fn each<T, U>(
     items: &[T],
     typed: impl Fn(&T) -> Result<U, OrderError>,
@@ -319,9 +380,8 @@ fn at<T>(field: &'static str, parsed: Result<T, CodecError>) -> Result<T, OrderE
     parsed.map_err(|why| OrderError::Field { field, why })
 }
 
-fn encoded(family: &Family, field: &'static str, text: &str) -> Result<Bytes, OrderError> {
-    let address = at(field, family.any_address(text))?;
-    Ok(Bytes::copy_from_slice(address.bytes()))
+fn encoded(address: &Address) -> Bytes {
+    Bytes::copy_from_slice(address.bytes())
 }
 
 fn is_account(family: &Family, field: &'static str, text: &str) -> Result<(), OrderError> {
@@ -330,37 +390,4 @@ fn is_account(family: &Family, field: &'static str, text: &str) -> Result<(), Or
 
 fn is_currency(family: &Family, field: &'static str, text: &str) -> Result<(), OrderError> {
     at(field, family.currency(text)).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_order_asks_for_its_solvers_word_by_its_salt() {
-        let salt = vouched_salt([7; 16]);
-        assert_eq!(salt[16..], [7; 16]);
-        assert!(is_vouched(U256::from_be_bytes(salt.0)));
-        assert!(!is_vouched(
-            U256::from_be_bytes(salt.0) - (U256::ONE << 128)
-        ));
-        assert!(!is_vouched(U256::from(1)));
-    }
-
-    #[test]
-    fn a_payment_promises_what_is_expected_and_never_less_than_its_minimum() {
-        let promised = |minimum: &str, expected: &str| {
-            let payment = OutputPayment {
-                recipient: String::new(),
-                currency: String::new(),
-                minimum_amount: minimum.into(),
-                expected_amount: expected.into(),
-            };
-            payment.promised().ok()
-        };
-        assert_eq!(promised("5", "7"), Some(U256::from(7)));
-        assert_eq!(promised("7", "5"), Some(U256::from(7)));
-        assert_eq!(promised("7", "many"), None);
-        assert_eq!(promised("many", "7"), None);
-    }
 }
