@@ -41,18 +41,27 @@ impl Reserve {
         self.low.load(Ordering::Relaxed)
     }
 
-    /// Reads the free space of all disks; the fullest one decides. Where one cannot be read, the state stays as it was.
+    /// Reads the free space of all disks; the fullest one decides. Where one cannot be read, the state stays as it was,
+    /// unless another one is full.
     pub fn look(&self) -> io::Result<()> {
-        let mut fullest = None;
+        let (mut fullest, mut failure) = (None, None);
         for path in &self.paths {
-            let found = rustix::fs::statvfs(path)?;
-            let free = found.f_bavail.saturating_mul(found.f_frsize);
-            fullest = Some(fullest.map_or(free, |least: u64| least.min(free)));
+            match rustix::fs::statvfs(path) {
+                Ok(found) => {
+                    let free = found.f_bavail.saturating_mul(found.f_frsize);
+                    fullest = Some(fullest.map_or(free, |least: u64| least.min(free)));
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
         }
-        if let Some(free) = fullest {
+        let decides = |free: &u64| failure.is_none() || *free < self.least;
+        if let Some(free) = fullest.filter(decides) {
             self.keeps(free);
         }
-        Ok(())
+        match failure {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
     }
 
     /// Records that `free` bytes are free.
@@ -156,8 +165,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let paths = vec![directory.path().to_owned(), directory.path().join("none")];
         let reserve = Reserve::new(paths, 1);
+        assert!(reserve.look().is_err());
+        assert!(!reserve.is_low());
         reserve.keeps(0);
         assert!(reserve.look().is_err());
         assert!(reserve.is_low());
+    }
+
+    /// Nothing is free on a file system without blocks.
+    #[test]
+    fn a_disk_that_cannot_be_read_hides_no_full_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let (full, none) = (PathBuf::from("/proc"), directory.path().join("none"));
+        for paths in [vec![full.clone(), none.clone()], vec![none, full]] {
+            let reserve = Reserve::new(paths, 1);
+            assert!(reserve.look().is_err());
+            assert!(reserve.is_low());
+        }
     }
 }
