@@ -77,6 +77,15 @@ struct Watched {
     included: bool,
 }
 
+impl Watched {
+    /// Whether providers are asked for it by name. What is in a block waits nowhere: it is asked for only in the round
+    /// before the quorum is asked where it is, since its block may have left the chain.
+    const fn is_asked_for(&self) -> bool {
+        let due = self.missed.saturating_add(1) >= INCLUDED;
+        !self.requests.is_empty() && (!self.included || due)
+    }
+}
+
 /// A transaction that providers show.
 struct Shown {
     waiting: WaitingTx,
@@ -133,7 +142,7 @@ impl Watcher {
         known: &mut BTreeMap<Vec<u8>, Watched>,
         now: u64,
     ) -> Result<(), IndexError> {
-        let sighted = known.values().filter(|one| !one.requests.is_empty());
+        let sighted = known.values().filter(|one| one.is_asked_for());
         let sighted: Vec<_> = sighted.map(|one| one.transaction.clone()).collect();
         let (waiting, whole) = self.waiting(&sighted).await?;
         for (id, shown) in &waiting {

@@ -26,11 +26,14 @@ struct Pool {
     listed: Mutex<Option<Vec<WaitingTx>>>,
     /// What it has besides, because a crowd fills its list.
     besides: Mutex<Vec<WaitingTx>>,
+    /// How many transactions it was asked for by name.
+    named: Mutex<usize>,
 }
 
 #[async_trait]
 impl Mempool for Pool {
     async fn waiting(&self, known: &[TxRef]) -> Result<Vec<WaitingTx>, ReadError> {
+        *self.named.lock().unwrap() += known.len();
         let down = || ReadError::Unavailable("down".into());
         let listed = self.listed.lock().unwrap().clone().ok_or_else(down)?;
         let besides = self.besides.lock().unwrap().clone().into_iter();
@@ -311,6 +314,26 @@ async fn a_request_waits_again_when_the_block_of_its_sighted_deposit_has_left_th
     }
     assert_eq!(bench.status().await, Status::Waiting);
     assert!(!bench.is_watched().await);
+}
+
+#[tokio::test]
+async fn what_is_in_a_block_is_seldom_asked_for_by_name() {
+    let mut bench = Bench::start().await;
+    let shown = waiting(1, bench.deposit());
+    bench.show(std::slice::from_ref(&shown));
+    bench.rounds(1).await;
+    bench.include(1);
+    bench.show(&[]);
+    bench.rounds(MISSED + INCLUDED - 1).await;
+    let named = || *bench.pools[0].named.lock().unwrap();
+    assert!((1..=4).contains(&named()), "{}", named());
+    // Its block has left the chain, and providers do not list it, but have it.
+    bench.replace(1);
+    *bench.pools[0].besides.lock().unwrap() = vec![shown];
+    bench.rounds(2 * MISSED).await;
+    assert_eq!(bench.status().await, Status::Pending);
+    let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+    assert_eq!(facts.own.len(), 1);
 }
 
 #[tokio::test]
