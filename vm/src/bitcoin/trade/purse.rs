@@ -63,14 +63,14 @@ impl Funding for Purse {
     }
 
     async fn fund(&self, need: &Need<'_>) -> Result<Result<Bytes, Unfunded>, ReadError> {
-        let plan = match Plan::of(self.network, need) {
+        let plan = match Plan::of(self.network, need, self.most) {
             Ok(plan) => plan,
             Err(unfunded) => return Ok(Err(unfunded)),
         };
-        if plan.rate > self.most {
+        let (asked, most) = (satoshis(need.rate.expected()), self.most);
+        if asked > most {
             return Ok(Err(Unfunded::Unable(format!(
-                "{} satoshis are asked for a virtual byte now: no more than {} are paid",
-                plan.rate, self.most
+                "{asked} satoshis are asked for a virtual byte now: no more than {most} are paid"
             ))));
         }
         let coins: Result<Vec<_>, _> = need.unspent.iter().map(Coin::of).collect();
@@ -146,6 +146,10 @@ impl Purse {
     }
 }
 
+fn satoshis(rate: u128) -> u64 {
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
 /// Anybody can bring an account there.
 fn crowded() -> Unfunded {
     Unfunded::Unable(format!(
@@ -172,11 +176,13 @@ struct Plan {
     script: ScriptBuf,
     kind: SpendKind,
     outputs: Vec<TxOut>,
+    /// Satoshis for a virtual byte.
     rate: u64,
 }
 
 impl Plan {
-    fn of(network: &Network, need: &Need<'_>) -> Result<Self, Unfunded> {
+    /// At `most` satoshis for a virtual byte.
+    fn of(network: &Network, need: &Need<'_>, most: u64) -> Result<Self, Unfunded> {
         let unable = Unfunded::Unable;
         let script = network.script(need.user.text());
         let script = script.map_err(|error| unable(error.to_string()))?;
@@ -204,7 +210,8 @@ impl Plan {
             script,
             kind,
             outputs: vec![paid, body::note(B256::ZERO)],
-            rate: u64::try_from(need.rate.expected()).unwrap_or(u64::MAX),
+            // What is signed is what lands, or does not.
+            rate: satoshis(need.rate.between()).min(most),
         })
     }
 

@@ -115,12 +115,16 @@ fn purse_of(holdings: &Arc<Holdings>) -> Purse {
     }
 }
 
-async fn fund(
+async fn fund(purse: &Purse, user: (&str, Option<&str>), amount: u64) -> Result<Bytes, Unfunded> {
+    fund_at(purse, user, amount, FeeRate::new(10, 0)).await
+}
+
+async fn fund_at(
     purse: &Purse,
     (user, key): (&str, Option<&str>),
     amount: u64,
+    rate: FeeRate,
 ) -> Result<Bytes, Unfunded> {
-    let rate = FeeRate::new(10, 0);
     let currency = crate::family("bitcoin-vm").unwrap().native().unwrap();
     let user = account(user);
     let unspent = purse.unspent(&user).await.unwrap()?;
@@ -341,6 +345,40 @@ async fn nothing_is_made_above_the_rate_that_the_operator_allows() {
     purse.most = 9;
     let refused = fund(&purse, (USER, None), 50_000).await;
     assert!(matches!(refused, Err(Unfunded::Unable(why)) if why.contains("10 satoshis")));
+}
+
+/// What is signed is paid, and one of two providers may say that next to nothing is asked.
+#[tokio::test]
+async fn of_two_rates_that_are_near_a_user_pays_the_middle_up_to_what_the_operator_allows() {
+    let rate = |base, above| FeeRate {
+        above,
+        ..FeeRate::new(base, 0)
+    };
+    for (rate, most, paid) in [
+        (rate(3, 9), 500, 7),
+        (rate(3, 0), 500, 3),
+        (rate(3, 9), 5, 5),
+    ] {
+        // One input, the depository, the order's OP_RETURN: 187 virtual bytes.
+        let exact = |missing: u64| {
+            let mut purse = purse(USER, &[100_000 + 187 * paid - missing]);
+            purse.most = most;
+            purse
+        };
+        let funded = fund_at(&exact(0), (USER, None), 100_000, rate).await;
+        let psbt = deposit(USER, &funded.unwrap(), 100_000).unwrap();
+        assert_eq!(psbt.unsigned_tx.output.len(), 2, "{rate:?}");
+        let missing = Amount::from(1);
+        assert_eq!(
+            fund_at(&exact(1), (USER, None), 100_000, rate).await,
+            Err(Unfunded::Short { missing }),
+            "{rate:?}"
+        );
+    }
+    let mut purse = purse(USER, &[900_000]);
+    purse.most = 2;
+    let refused = fund_at(&purse, (USER, None), 50_000, rate(3, 9)).await;
+    assert!(matches!(refused, Err(Unfunded::Unable(why)) if why.contains("3 satoshis")));
 }
 
 #[tokio::test]
