@@ -63,20 +63,28 @@ pub struct Price {
 }
 
 impl Price {
-    /// Of a first transaction: with room for base fees that rise, and, where that is not needed now, a rise below the
-    /// operator's limit. Pools take no tip of 0 where gas costs anything.
+    /// Of a first transaction: with room for base fees that rise, and for as many rises below the operator's limit as what
+    /// is needed now leaves. Pools take no tip of 0 where gas costs anything.
     pub fn first(rate: FeeRate, limit: u128) -> Self {
-        let most = match rate.expected() > below(limit) {
-            true => limit,
-            false => below(limit),
-        };
-        let most = rate.most().min(most);
+        let most = rate.most().min(lowest(needed(rate), limit));
         let least = u128::from(rate.base > 0);
         Self {
             most,
             tip: rate.priority.max(least).min(most),
         }
     }
+}
+
+/// What lands soon at the greater base of two that are near each other: either may be the true one.
+const fn needed(rate: FeeRate) -> u128 {
+    rate.high().saturating_add(rate.priority)
+}
+
+/// The lowest cap that lets `price` be paid: two rises below the limit, one rise, or the limit itself.
+fn lowest(price: u128, limit: u128) -> u128 {
+    let once = below(limit);
+    let mut caps = [below(once), once].into_iter();
+    caps.find(|cap| price <= *cap).unwrap_or(limit)
 }
 
 /// The greatest price that can still be raised up to the limit.
@@ -154,25 +162,25 @@ impl Versions {
     pub fn cancels(&self, cancel: bool) -> Option<bool> {
         let newest = self.signed.last()?;
         let cancels = cancel || newest.cancels;
-        let bytes: usize = self.signed.iter().map(|version| version.raw.len()).sum();
-        let crowded = bytes > MOST_BYTES || self.signed.len() >= MOST_VERSIONS;
-        (!crowded || cancels != newest.cancels).then_some(cancels)
+        (!self.is_crowded(1) || cancels != newest.cancels).then_some(cancels)
     }
 
     /// The price of one more transaction, which `cancels` or not: an eighth above the newest and at least what is asked
     /// now; `None` where that would be above the operator's limit.
     ///
-    /// The last rise below the limit is left to what cancels, and to what the newest does not pay: where providers said
-    /// for a while that no tip is needed, one that is asked later replaces what nodes keep. At the limit that replaces
-    /// only what no node has kept.
+    /// The last two rises below the limit are left to what cancels, and to what the newest does not pay: where providers
+    /// said for a while that no tip is needed, one that is asked later replaces what nodes keep, a cancellation, too. At
+    /// the limit that replaces only what no node has kept. Half of what is kept of a nonce is left to them as well.
     pub fn dearer(&self, cancels: bool, rate: FeeRate, limit: u128) -> Option<Price> {
         let newest = self.signed.last()?;
         let (price, tip) = (raised(newest.maxFee), raised(newest.maxPriorityFee));
-        let outbid = rate.priority > tip;
-        let needed = outbid || cancels && !newest.cancels || rate.expected() > newest.maxFee;
-        let highest = match needed {
-            true => limit,
-            false => below(limit),
+        let (outbid, needed) = (rate.priority > tip, needed(rate));
+        let highest = if outbid || cancels && !newest.cancels || needed > newest.maxFee {
+            lowest(price.max(needed), limit)
+        } else if self.is_crowded(2) {
+            return None;
+        } else {
+            below(below(limit))
         };
         if price > highest && !outbid {
             return None;
@@ -180,6 +188,12 @@ impl Versions {
         let most = price.max(rate.most()).min(highest);
         let tip = tip.max(rate.priority).min(most);
         Some(Price { most, tip })
+    }
+
+    /// Whether they are more than one part in so many of what is kept of a nonce.
+    fn is_crowded(&self, part: usize) -> bool {
+        let bytes: usize = self.signed.iter().map(|version| version.raw.len()).sum();
+        bytes > MOST_BYTES / part || self.signed.len() >= MOST_VERSIONS / part
     }
 
     /// The most that it takes of the native currency: for gas, bytes and value.

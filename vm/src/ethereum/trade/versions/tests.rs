@@ -65,19 +65,26 @@ fn a_replacement_pays_an_eighth_more_and_what_is_asked_up_to_the_limit() {
     let price = |most, tip| Some(Price { most, tip });
     let limit = 108 * GWEI;
     let dearer = |rate, limit| versions.dearer(false, rate, limit);
-    assert_eq!(dearer(rate(1, 1), limit), price(90 * GWEI, 9));
+    // Nothing is asked that the newest one does not pay: two rises are kept.
+    assert_eq!(dearer(rate(1, 1), 114 * GWEI), price(90 * GWEI, 9));
+    assert_eq!(dearer(rate(1, 1), 113 * GWEI), None);
+    // One of them where that is enough for what is asked.
     let risen = dearer(rate(53 * GWEI, 10), limit);
+    assert_eq!(risen, price(96 * GWEI, 10));
+    let risen = dearer(rate(53 * GWEI, 10), 2 * limit);
     assert_eq!(risen, price(106 * GWEI + 10, 10));
     assert_eq!(dearer(rate(limit, 10), limit), price(limit, 10));
-    // Nothing is asked that the newest one does not pay: the last rise is kept.
-    assert_eq!(dearer(rate(1, 1), 100 * GWEI), None);
     assert_eq!(dearer(rate(81 * GWEI, 1), 90 * GWEI - 1), None);
     let base = dearer(rate(81 * GWEI, 1), 90 * GWEI);
     assert_eq!(base, price(90 * GWEI, 9));
-    let cancelled = versions.dearer(true, rate(1, 1), 90 * GWEI);
-    assert_eq!(cancelled, price(90 * GWEI, 9));
+    let cancelled = |limit| versions.dearer(true, rate(1, 1), limit);
+    for limit in [90 * GWEI, limit, 114 * GWEI] {
+        assert_eq!(cancelled(limit), price(90 * GWEI, 9), "{limit}");
+    }
+    assert_eq!(cancelled(90 * GWEI - 1), None);
     let first = |base| Some(Price::first(rate(base, 3), limit));
-    assert_eq!(first(60 * GWEI), price(96 * GWEI, 3));
+    assert_eq!(first(60 * GWEI), price(below(96 * GWEI), 3));
+    assert_eq!(first(86 * GWEI), price(96 * GWEI, 3));
     assert_eq!(first(97 * GWEI), price(limit, 3));
 }
 
@@ -96,6 +103,15 @@ fn what_is_signed_lands_by_the_greater_base_of_two_and_with_a_tip() {
         let first = Price::first(rate, GWEI);
         assert_eq!(first, Price { most, tip }, "{rate:?}");
     }
+    // Near the limit, too, in what replaces it as well.
+    let apart = rate(50, 50, 2);
+    assert_eq!(Price::first(apart, 108).most, 108);
+    let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
+    versions.signed.push(signed(96, 2, false));
+    let risen = versions.dearer(false, apart, 108);
+    assert_eq!(risen, Some(Price { most: 108, tip: 3 }));
+    let level = versions.dearer(false, rate(50, 0, 2), 108);
+    assert_eq!(level, None);
     // Where both were nothing a replacement is more than that.
     let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
     versions.signed.push(signed(0, 0, false));
@@ -109,31 +125,47 @@ fn replaces(kept: &Version, next: Price) -> bool {
     more(kept.maxFee, next.most) && more(kept.maxPriorityFee, next.tip)
 }
 
+/// What is signed each time that an attempt is stuck, as long as anything is.
+fn stuck(versions: &mut Versions, cancel: bool, rate: FeeRate, limit: u128) {
+    for _ in 0..2 * MOST_VERSIONS {
+        let cancels = versions.cancels(cancel);
+        let next = cancels.and_then(|cancels| versions.dearer(cancels, rate, limit));
+        let (Some(cancels), Some(next)) = (cancels, next) else {
+            return;
+        };
+        let newest = versions.signed.last().unwrap();
+        assert!(next.most <= limit && replaces(newest, next), "{next:?}");
+        versions.signed.push(signed(next.most, next.tip, cancels));
+    }
+    panic!("no end");
+}
+
 #[test]
 fn a_tip_that_is_asked_after_a_lie_replaces_what_nodes_keep() {
     let base = 30 * GWEI;
     let (lie, honest) = (FeeRate::new(base, 0), FeeRate::new(base, 2 * GWEI));
-    for limit in [1_000 * GWEI, 67 * GWEI, 60 * GWEI, 35 * GWEI] {
+    for limit in [1_000_000, 1_000, 67, 60, 35].map(|limit| limit * GWEI) {
         let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
         let first = Price::first(lie, limit);
         assert!(first.tip > 0 && first.most >= base, "{first:?}");
         versions.signed.push(signed(first.most, first.tip, false));
-        for _ in 0..100 {
-            let Some(next) = versions.dearer(false, lie, limit) else {
-                continue;
-            };
+        for cancel in [false, true] {
+            stuck(&mut versions, cancel, lie, limit);
             let newest = versions.signed.last().unwrap();
-            assert!(next.tip < GWEI && replaces(newest, next), "{next:?}");
-            versions.signed.push(signed(next.most, next.tip, false));
-        }
-        let newest = versions.signed.last().unwrap();
-        for (cancels, rate, least) in [(false, honest, 2 * GWEI), (true, lie, 2)] {
-            let next = versions.dearer(cancels, rate, limit).unwrap();
-            assert!(replaces(newest, next), "{limit}: {newest:?}, {next:?}");
-            assert!(next.most <= limit && next.tip >= least, "{next:?}");
+            assert!(newest.cancels == cancel && newest.maxPriorityFee < GWEI);
+            // Where gas costs nearly what the operator allows there is room for one of both.
+            if cancel && limit == 35 * GWEI {
+                continue;
+            }
+            for cancel in [cancel, true] {
+                let cancels = versions.cancels(cancel).unwrap();
+                let next = versions.dearer(cancels, honest, limit).unwrap();
+                assert!(replaces(newest, next), "{limit}: {newest:?}, {next:?}");
+                assert!(next.most <= limit && next.tip == 2 * GWEI, "{next:?}");
+            }
         }
     }
-    // Where gas costs nearly what the operator allows there is no room: what no node has kept is replaced all the same.
+    // Where there is none, what no node has kept is replaced all the same.
     let limit = 31 * GWEI;
     let first = Price::first(lie, limit);
     let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
@@ -145,7 +177,7 @@ fn a_tip_that_is_asked_after_a_lie_replaces_what_nodes_keep() {
 }
 
 #[test]
-fn what_is_cancelled_stays_so_and_many_versions_only_get_cancelled() {
+fn what_is_cancelled_stays_so_and_many_versions_only_get_what_is_needed() {
     let mut versions = Versions::of(&intent(), U256::ZERO).unwrap();
     versions.signed.push(signed(1, 1, false));
     assert_eq!(
@@ -165,4 +197,20 @@ fn what_is_cancelled_stays_so_and_many_versions_only_get_cancelled() {
     versions.signed.truncate(1);
     versions.signed.push(signed(1, 1, true));
     assert_eq!(versions.cancels(false), Some(true));
+    // Half of the versions, and of their bytes, are left to what is needed.
+    let dearer = |versions: &Versions, cancel| {
+        let next = versions.dearer(cancel, FeeRate::new(1, 0), GWEI);
+        let base = versions.dearer(cancel, FeeRate::new(2, 1), GWEI);
+        assert!(base.is_some());
+        next.is_some()
+    };
+    let mut large = signed(1, 1, false);
+    large.raw = vec![8; MOST_BYTES / 2 + 1].into();
+    for full in [vec![signed(1, 1, false); MOST_VERSIONS / 2], vec![large]] {
+        versions.signed = full;
+        assert!(!dearer(&versions, false));
+        assert!(dearer(&versions, true));
+    }
+    versions.signed = vec![signed(1, 1, false); MOST_VERSIONS / 2 - 1];
+    assert!(dearer(&versions, false));
 }
