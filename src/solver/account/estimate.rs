@@ -20,18 +20,25 @@ impl SolverAccount {
 
     /// `work` with room for what changes until the transaction is included, at most `most`, with which it still succeeds;
     /// or why it would fail. Providers that agree on its work may be twice apart: where it fails with the room, it is
-    /// tried with twice that.
+    /// tried with more, up to twice that.
     pub async fn roomy(
         &self,
         draft: &Draft,
         (work, most): (u64, u64),
     ) -> Result<Result<u64, Revert>, SolverError> {
-        let work = work.saturating_add(work / 4).min(most);
-        let twice = work.saturating_mul(2).min(most);
-        Ok(match self.simulate_with(draft, work).await? {
-            Err(_) if twice > work => self.simulate_with(draft, twice).await?.map(|()| twice),
-            tried => tried.map(|()| work),
-        })
+        let quarter = work.saturating_add(work / 4);
+        let five_eighths = work.saturating_add(work / 2).saturating_add(work / 8);
+        let mut given = quarter.min(most);
+        let mut tried = self.simulate_with(draft, given).await?;
+        for more in [five_eighths, quarter.saturating_mul(2)] {
+            let more = more.min(most);
+            if tried.is_ok() || more <= given {
+                break;
+            }
+            given = more;
+            tried = self.simulate_with(draft, given).await?;
+        }
+        Ok(tried.map(|()| given))
     }
 
     /// What a transaction takes now; or why it would fail, by agreement.

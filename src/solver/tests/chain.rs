@@ -47,6 +47,8 @@ pub struct Lies {
     pub reverts: bool,
     /// What everything takes, and that all fails which has less than most estimates.
     pub work: Option<u64>,
+    /// Of what everything takes, it says so many hundredths.
+    pub hundredths: Option<u64>,
     /// What anybody may take of another's.
     pub approved: Option<U256>,
     /// Every transaction is in a block.

@@ -178,6 +178,32 @@ async fn one_liar_of_two_about_gas_fails_no_fill_and_puts_off_no_refund_for_long
     }
 }
 
+/// A refund is charged for the gas that it is sent with.
+#[tokio::test]
+async fn one_liar_of_two_about_gas_makes_no_refund_much_dearer() {
+    let sent = async |hundredths: Option<u64>| {
+        let rig = Rig::new();
+        rig.origin.with(|world| world.pair = true);
+        rig.lie(Lies {
+            hundredths,
+            ..Lies::default()
+        });
+        let forced = |request: &mut Request| request.referrer = Some("debug-force-refund".into());
+        let refunded = rig.quote(1, forced).await;
+        rig.deposit(&refunded, |_| ()).await;
+        let solver = rig.begun(&refunded).await;
+        let attempts = solver.accounts["origin"].attempts().await.unwrap();
+        vm::ethereum::trade::priced(&attempts[0].1.own).unwrap()[0].gas
+    };
+    // With a quarter more.
+    let honest = sent(None).await * 4 / 5;
+    for hundredths in [51, 60, 61, 79, 80, 100, 150] {
+        let gas = sent(Some(hundredths)).await;
+        assert!(gas >= honest, "{hundredths}: {gas} of {honest}");
+        assert!(gas * 10 <= honest * 17, "{hundredths}: {gas} of {honest}");
+    }
+}
+
 #[tokio::test]
 async fn one_liar_of_two_has_nothing_approved_again() {
     let mut rig = Rig::new();

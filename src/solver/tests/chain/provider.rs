@@ -118,7 +118,7 @@ impl Provider {
                 || trial.most.is_some_and(|most| most < gas);
             let done = world.state().effects(&from, &data);
             match (forbidden, done) {
-                (false, Some(_)) => Ok(gas),
+                (false, Some(_)) => Ok(gas * lies.hundredths.unwrap_or(100) / 100),
                 _ => Err(refusal()),
             }
         }))
