@@ -133,7 +133,7 @@ impl<'a, 'm> Breakdown<'a, 'm> {
             currency: origin.network.native().unwrap_or(origin.currency),
             ..origin.clone()
         };
-        let work = self.case.market.origin_rate.of(self.own.work);
+        let work = self.case.market.own_rate.of(self.own.work);
         let units = work.saturating_add(self.own.besides);
         (native, self.case.market.origin_native, signed(units))
     }

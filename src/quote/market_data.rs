@@ -51,6 +51,8 @@ pub struct MarketData {
     pub given: Worth,
     pub origin_native: Worth,
     pub origin_rate: FeeRate,
+    /// What a unit of work costs the user's own transactions by it.
+    pub own_rate: FeeRate,
     /// What the user is charged for the fill by.
     pub destination_rate: FeeRate,
     /// What decides the amounts.
@@ -193,6 +195,11 @@ impl Reading<'_, '_> {
             origin_native: origin_native.shown(),
             deal,
             origin_rate: rates.0,
+            own_rate: self
+                .context
+                .chain(&intent.origin)?
+                .providers
+                .signed(rates.0),
             destination_rate: rates.1,
             balance,
             unspent,

@@ -152,6 +152,22 @@ async fn steps_of_a_family_are_shown_as_it_writes_them() {
     assert_eq!(promised.inputs[0].refunds[0].recipient, other::USER);
 }
 
+/// One of two providers says a rate of 5 and a bid, the other one 15.
+#[tokio::test]
+async fn gas_is_what_users_pay_where_that_is_what_they_sign() {
+    for (pays_as_signed, apart, rate) in [(true, true, 11), (true, false, 6), (false, true, 6)] {
+        let fixture = beside("origin");
+        fixture.with(|world| (world.pays_as_signed, world.apart) = (pays_as_signed, apart));
+        let changes = json!({"user": other::USER, "originCurrency": other::USDC, "recipient": OTHER,
+                             "destinationCurrency": NATIVE});
+        let answer = fixture.quote(changes).await.unwrap();
+        assert_eq!(
+            text(&answer, "/fees/gas/amount"),
+            (other::WORK * rate).to_string()
+        );
+    }
+}
+
 #[tokio::test]
 async fn users_own_payments_need_nothing_but_a_transaction() {
     let fixture = beside("origin");

@@ -86,7 +86,7 @@ impl SolverAccount {
         Ok(rate)
     }
 
-    /// What a transaction that takes so much work costs now.
+    /// What a transaction that takes so much work costs now, where it is signed now.
     pub async fn fee(&self, draft: &Draft, work: u64) -> Result<Fee, SolverError> {
         let rate = self.rate().await?;
         let trial = Trial {
@@ -97,7 +97,7 @@ impl SolverAccount {
         let besides = self.chain.providers.fees.besides(&trial).await?;
         Ok(Fee {
             work,
-            rate,
+            rate: self.chain.providers.signed(rate),
             besides,
         })
     }

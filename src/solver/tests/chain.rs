@@ -209,9 +209,11 @@ impl FakeChain {
         };
         let opened = vm::ethereum::trade::wallet(context, &Codec, providers.collect());
         let opened = opened.unwrap().unwrap();
-        let without_code = self.with(|world| world.without_code);
+        let (without_code, pays_as_signed) =
+            self.with(|world| (world.without_code, world.pays_as_signed));
         Providers {
             contracts: opened.contracts.filter(|_| !without_code),
+            pays_as_signed,
             ..opened
         }
     }

@@ -204,6 +204,38 @@ async fn one_liar_of_two_about_gas_makes_no_refund_much_dearer() {
     }
 }
 
+/// Where what is signed is paid, it is half way to what the dearer one says.
+#[tokio::test]
+async fn what_one_liar_of_two_makes_a_fill_pay_is_in_what_it_may_cost() {
+    for (liar, pays_as_signed, paid) in [
+        (1_900, true, 1_460),
+        (1_200, true, 1_110),
+        (1_900, false, 1_010),
+    ] {
+        let rig = Rig::new();
+        // Two and a half dollars of gas.
+        let change = |request: &mut Request| {
+            request.fill_work = 2_000_000_000_000;
+            request.fill_rate = U256::from(600);
+        };
+        let request = rig.quote(1, change).await;
+        rig.destination.with(|world| {
+            (world.base, world.pair) = (1_000, true);
+            world.pays_as_signed = pays_as_signed;
+            world.lies.fees = Some(FeeRate::new(liar, 10));
+        });
+        rig.deposit(&request, |_| ()).await;
+        let solver = rig.begun(&request).await;
+        // Twice of what was charged is too much.
+        let filled = usize::from(paid <= 2 * 600);
+        assert_eq!(rig.destination.waiting(), filled, "{liar}");
+        let account = &solver.accounts["destination"];
+        let draft = Draft::call(Call::nothing(&account.owner));
+        let fee = account.fee(&draft, 100).await.unwrap();
+        assert_eq!(fee.total(), U256::from(100 * paid), "{liar}");
+    }
+}
+
 #[tokio::test]
 async fn one_liar_of_two_has_nothing_approved_again() {
     let mut rig = Rig::new();

@@ -55,6 +55,9 @@ pub struct Providers {
     pub contracts: Option<Arc<dyn ContractChecks>>,
     /// Whether whoever is paid can let any payment fail, without code: accounts are closed, or given away.
     pub declinable: bool,
+    /// Whether a transaction pays what its sender signed: for so much work, at such a rate, whatever it takes and whatever
+    /// others pay in its block. Elsewhere that is the most that it pays.
+    pub pays_as_signed: bool,
     /// `None`: a deposit needs nothing besides its terms.
     pub funding: Option<Arc<dyn Funding>>,
 }
@@ -146,6 +149,14 @@ pub struct ListedContracts<'a> {
 }
 
 impl Providers {
+    /// What a unit of work costs a transaction that is signed at `rate`.
+    pub fn signed(&self, rate: FeeRate) -> FeeRate {
+        match self.pays_as_signed {
+            true => FeeRate::new(rate.between().min(self.limits.rate), 0),
+            false => rate,
+        }
+    }
+
     /// What a payment that somebody plans would cost now. `Err` inside: it would fail. The real transaction with
     /// its real sender is tried.
     pub async fn fee(&self, draft: &Draft) -> Result<Result<Fee, Revert>, ReadError> {

@@ -25,6 +25,8 @@ pub struct World {
     pub plain: u64,
     /// Its accounts run no code.
     pub without_code: bool,
+    /// What is signed is paid.
+    pub pays_as_signed: bool,
     /// What each byte of its data takes besides.
     pub byte: u64,
     /// Of every token; unset where there is none.

@@ -83,6 +83,7 @@ pub fn providers(
             approvals: None,
             contracts: None,
             declinable: false,
+            pays_as_signed: true,
             funding: Some(Arc::new(Purse {
                 failover,
                 network,
@@ -248,7 +249,7 @@ impl Wallet {
         };
         let limit = most_rate(&self.limits);
         let rates = Rates {
-            now: u64::try_from(rate.between()).unwrap_or(limit),
+            now: u64::try_from(rate.between()).unwrap_or(limit).min(limit),
             most: limit,
         };
         choice::work(&coins, &plan, rates).map_err(|why| {

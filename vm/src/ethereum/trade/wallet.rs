@@ -104,6 +104,7 @@ fn facade(wallet: Arc<Wallet>) -> Providers {
         approvals: Some(wallet.clone()),
         contracts: Some(wallet),
         declinable: false,
+        pays_as_signed: false,
         funding: None,
     }
 }

@@ -71,6 +71,7 @@ pub fn providers(
         approvals: None,
         contracts: None,
         declinable: true,
+        pays_as_signed: true,
         funding: None,
     }))
 }

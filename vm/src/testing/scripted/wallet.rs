@@ -91,6 +91,7 @@ pub fn providers(
             approvals: None,
             contracts: None,
             declinable: false,
+            pays_as_signed: false,
             funding: None,
         }
     }))
