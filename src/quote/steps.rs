@@ -26,7 +26,7 @@ use crate::request::Operation;
 pub struct Planned {
     pub step: trade::Step,
     pub work: u64,
-    /// What the user is told to let it take, where it was estimated: the usual at least.
+    /// What the user is told to let it take, where it was estimated: the usual at least, unless what is signed is paid.
     limit: Option<u64>,
     /// Of the native currency, what the chain charges besides, as far as it says so.
     besides: U256,
@@ -84,8 +84,11 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
         let usual = usual(chain, plan.amounts, (step.kind, joined));
         planned.push(Planned {
             work: estimate.unwrap_or(usual),
-            // What is not taken is not paid for, and one provider may say too little.
-            limit: estimate.map(|work| roomy(work).max(usual)),
+            limit: estimate.map(|work| match chain.providers.pays_as_signed {
+                true => roomy(work),
+                // What is not taken is not paid for, and one provider may say too little.
+                false => roomy(work).max(usual),
+            }),
             besides: besides(chain, &step).await,
             step,
         });

@@ -169,6 +169,27 @@ async fn gas_is_what_users_pay_where_that_is_what_they_sign() {
 }
 
 #[tokio::test]
+async fn users_sign_what_is_usual_at_least_only_where_they_pay_for_what_is_taken() {
+    for (pays_as_signed, estimated, units) in [
+        (true, 12, 15),
+        (false, 12, other::WORK),
+        (true, 4 * other::WORK, 5 * other::WORK),
+        (false, 4 * other::WORK, 5 * other::WORK),
+    ] {
+        let fixture = beside("origin");
+        fixture.with(|world| {
+            world.pays_as_signed = pays_as_signed;
+            world.estimated = Some(estimated);
+        });
+        let changes = json!({"user": other::USER, "originCurrency": other::USDC, "recipient": OTHER,
+                             "destinationCurrency": NATIVE});
+        let answer = fixture.quote(changes).await.unwrap();
+        let shown = &answer["steps"][0]["items"][0]["data"];
+        assert_eq!(shown["units"], units, "{pays_as_signed}");
+    }
+}
+
+#[tokio::test]
 async fn users_own_payments_need_nothing_but_a_transaction() {
     let fixture = beside("origin");
     let own = json!({"user": other::USER, "originCurrency": other::USDC, "recipient": other::DEPOSITORY,
