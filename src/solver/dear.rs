@@ -31,7 +31,7 @@ impl Solver {
         draft: &Draft,
     ) -> Result<bool, SolverError> {
         let (request, order) = (&view.request, view.request.order_id);
-        let rate = account.chain.providers.signed(account.rate().await?);
+        let rate = account.chain.providers.signed(account.recent_rate().await?);
         let work = request.fill_work;
         let charged = request.fill_rate.saturating_mul(Amount::from(work));
         let more = rate.of(work).saturating_sub(charged);

@@ -60,7 +60,7 @@ impl SolverAccount {
         // Nothing is planned above the operator's limit.
         let trial = Trial {
             draft,
-            rate: Some(self.rate().await?),
+            rate: Some(self.recent_rate().await?),
             most: Some(most),
         };
         Ok(self.chain.providers.wallet.simulate(&trial).await?)
@@ -79,11 +79,19 @@ impl SolverAccount {
 
     /// What a unit of work costs now; an error above the operator's limit.
     pub async fn rate(&self) -> Result<FeeRate, SolverError> {
-        let rate = self.chain.providers.failover.rate().await?;
-        if rate.expected() > self.limits.most_rate {
-            return Err(SolverError::Dear(self.chain.name.clone()));
+        self.allowed(self.chain.providers.failover.rate().await?)
+    }
+
+    /// The same of a moment ago: to try something, or to tell what it would cost.
+    pub async fn recent_rate(&self) -> Result<FeeRate, SolverError> {
+        self.allowed(self.chain.providers.failover.recent_rate().await?)
+    }
+
+    fn allowed(&self, rate: FeeRate) -> Result<FeeRate, SolverError> {
+        match rate.expected() > self.limits.most_rate {
+            true => Err(SolverError::Dear(self.chain.name.clone())),
+            false => Ok(rate),
         }
-        Ok(rate)
     }
 
     /// What a transaction that takes so much work costs now, where it is signed now.

@@ -356,6 +356,28 @@ async fn a_provider_that_hangs_holds_up_nobody() {
     rig.filled(second.order_id, 2);
 }
 
+/// Honest bids are far apart, since nodes know different memory pools.
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_hangs_is_waited_for_once_where_the_others_bid_differently() {
+    let rig = Rig::new();
+    rig.lie(Lies {
+        hangs: true,
+        ..Lies::default()
+    });
+    let solver = rig.solver().await;
+    let account = &solver.accounts["destination"];
+    rig.destination
+        .with(|world| (world.tips, world.rates) = ([1, 3], 0));
+    let draft = Draft::call(Call::nothing(&account.owner));
+    let started = Instant::now();
+    let tried = account.simulate(&draft).await.unwrap();
+    assert!(tried.is_ok(), "{tried:?}");
+    // Once of each that answers.
+    assert_eq!(rig.destination.with(|world| world.rates), 2);
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
 #[tokio::test]
 async fn a_jump_of_nonces_is_bounded_and_healed_by_the_operator() {
     let mut rig = Rig::new();

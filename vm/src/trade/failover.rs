@@ -12,6 +12,10 @@ use std::{
     time::Duration,
 };
 
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared, WeakShared},
+};
 use tokio::time::Instant;
 
 pub(crate) use self::gather::{Patience, first};
@@ -30,6 +34,9 @@ const PART: u64 = 8;
 /// How old a rate may be that only tells what something would cost.
 const RECENT: Duration = Duration::from_secs(2);
 
+/// A question about the rate: who comes while it is under way waits for the same answer.
+type AskedRate = BoxFuture<'static, Result<FeeRate, ReadError>>;
+
 /// The providers of one chain, and how many of them must agree.
 #[derive(Clone)]
 pub struct Failover {
@@ -40,6 +47,7 @@ pub struct Failover {
     spread: u128,
     providers: Arc<[TradingProvider]>,
     rate: Arc<Mutex<Option<(Instant, FeeRate)>>>,
+    asked: Arc<Mutex<Option<WeakShared<AskedRate>>>>,
 }
 
 impl Failover {
@@ -54,6 +62,7 @@ impl Failover {
             spread: SPREAD,
             providers: providers.into(),
             rate: Arc::default(),
+            asked: Arc::default(),
         })
     }
 
@@ -108,7 +117,9 @@ impl Failover {
 
     async fn said_rates(&self) -> Result<Vec<FeeRate>, ReadError> {
         let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
-        self.gather("fees", is_beside, ask).await
+        // Where two are heard the lower bid counts. Who is quick and lies takes a bid off, and adds nothing: what is signed
+        // waits until it is replaced, and the bid is not charged.
+        self.gather_near("fees", (is_beside, is_level), ask).await
     }
 
     /// The base rate that a quorum roughly agrees on, and the bid that a quorum of those who do, and at least half of them,
@@ -145,8 +156,21 @@ impl Failover {
         let known = *self.known();
         match known {
             Some((at, rate)) if at.elapsed() < RECENT => Ok(rate),
-            _ => self.rate().await,
+            _ => self.asked_rate().await,
         }
+    }
+
+    /// The question about the rate that is under way, or a new one. It ends when nobody waits for it any more.
+    fn asked_rate(&self) -> Shared<AskedRate> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = asked.as_ref().and_then(WeakShared::upgrade);
+        if let Some(running) = running.filter(|running| running.peek().is_none()) {
+            return running;
+        }
+        let own = self.clone();
+        let question = async move { own.rate().await }.boxed().shared();
+        *asked = question.downgrade();
+        question
     }
 
     /// The work of a transaction, without room; or why it would fail, when a quorum says so.
@@ -289,13 +313,17 @@ impl Failover {
     }
 }
 
-/// Whether two rates are so near that a third one changes little: as near as those of blocks that follow each other, with
-/// bids of one size.
-fn is_beside(one: &FeeRate, other: &FeeRate) -> bool {
+/// Whether two base rates are as near as those of blocks that follow each other.
+fn is_level(one: &FeeRate, other: &FeeRate) -> bool {
     let part = one.base.min(other.base).div_ceil(PART.into());
+    one.base.abs_diff(other.base) <= part
+}
+
+/// Whether two rates are so near that a third one changes little: with bids of one size, too.
+fn is_beside(one: &FeeRate, other: &FeeRate) -> bool {
     let low = one.priority.min(other.priority);
     let high = one.priority.max(other.priority);
-    one.base.abs_diff(other.base) <= part && high <= low.saturating_mul(2)
+    is_level(one, other) && high <= low.saturating_mul(2)
 }
 
 /// Whether two verdicts are the same, with work that is nearly the same.

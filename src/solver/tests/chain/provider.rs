@@ -126,9 +126,11 @@ impl Provider {
 
     async fn rate(&self) -> Result<FeeRate, ReadError> {
         let lies = self.lies().await;
-        Ok(self
-            .chain
-            .with(|world| lies.fees.unwrap_or(FeeRate::new(world.base, 10))))
+        Ok(self.chain.with(|world| {
+            let tip = world.tips[world.rates % 2];
+            world.rates += 1;
+            lies.fees.unwrap_or(FeeRate::new(world.base, tip))
+        }))
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {

@@ -21,6 +21,10 @@ pub struct World {
     pub(super) highest: usize,
     pub(super) pool: Vec<Tx>,
     pub base: u128,
+    /// What providers say of the tip, in turn.
+    pub tips: [u128; 2],
+    /// How often they were asked for it.
+    pub rates: usize,
     /// Gas that any transaction takes.
     pub plain: u64,
     /// Its accounts run no code.
@@ -117,6 +121,7 @@ impl World {
     pub(super) fn new() -> Self {
         Self {
             base: 100,
+            tips: [10; 2],
             plain: GAS,
             byte: BYTE,
             decimals: Some(6),

@@ -17,6 +17,9 @@ const DOUBT: Duration = Duration::from_secs(2);
 /// How long a provider may be silent before the next one is asked, too.
 const HEDGE: Duration = Duration::from_millis(400);
 
+/// Whether two answers have so much in common.
+type Alike<T> = fn(&T, &T) -> bool;
+
 /// How long those are waited for that are asked one after the other.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
@@ -98,10 +101,21 @@ impl Failover {
     pub(crate) async fn gather<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,
-        alike: fn(&T, &T) -> bool,
+        alike: Alike<T>,
         question: impl Fn(TradingProvider) -> F,
     ) -> Result<Vec<T>, ReadError> {
-        let (said, failure) = self.all(alike, question).await;
+        self.gather_near(what, (alike, alike), question).await
+    }
+
+    /// As [`Self::gather`]. Once a quorum is `near`, and not alike, the others have half a second: for what differs by little
+    /// that somebody quick gains by a lie.
+    pub(crate) async fn gather_near<T, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        what: &'static str,
+        (alike, near): (Alike<T>, Alike<T>),
+        question: impl Fn(TradingProvider) -> F,
+    ) -> Result<Vec<T>, ReadError> {
+        let (said, failure) = self.all((alike, near), question).await;
         if said.len() >= self.required {
             return Ok(said);
         }
@@ -116,15 +130,15 @@ impl Failover {
     /// As [`Self::gather`], however few they are.
     pub(crate) async fn answers<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
-        alike: fn(&T, &T) -> bool,
+        alike: Alike<T>,
         question: impl Fn(TradingProvider) -> F,
     ) -> Vec<T> {
-        self.all(alike, question).await.0
+        self.all((alike, alike), question).await.0
     }
 
     async fn all<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
-        alike: fn(&T, &T) -> bool,
+        (alike, near): (Alike<T>, Alike<T>),
         question: impl Fn(TradingProvider) -> F,
     ) -> (Vec<T>, Option<ReadError>) {
         let started = Instant::now();
@@ -141,9 +155,12 @@ impl Failover {
                 Err(_) => failure = Some(late()),
             }
             if said.len() >= self.required {
-                let wait = match self.is_settled(&said, alike) {
-                    true => started.elapsed().clamp(GRACE.0, GRACE.1),
-                    false => DOUBT,
+                let wait = if self.is_settled(&said, alike) {
+                    started.elapsed().clamp(GRACE.0, GRACE.1)
+                } else if self.is_settled(&said, near) {
+                    GRACE.1
+                } else {
+                    DOUBT
                 };
                 until = until.min(Instant::now() + wait);
             }
@@ -152,7 +169,7 @@ impl Failover {
     }
 
     /// Whether there is an answer to which so many are alike as have to agree, itself among them.
-    fn is_settled<T>(&self, said: &[T], alike: fn(&T, &T) -> bool) -> bool {
+    fn is_settled<T>(&self, said: &[T], alike: Alike<T>) -> bool {
         let like = |one: &T| said.iter().filter(|other| alike(one, other)).count();
         said.iter().any(|one| like(one) >= self.required)
     }

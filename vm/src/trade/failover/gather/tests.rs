@@ -93,6 +93,17 @@ async fn who_hangs_is_waited_for_only_where_the_others_are_not_alike() {
     let took = started.elapsed();
     assert!(took < Duration::from_millis(4 * 80), "{took:?}");
 
+    // Bids that are far apart leave the others less time than base rates.
+    for (base, priority, wait) in [(30, 6, GRACE.1), (27, 0, GRACE.1), (20, 2, DOUBT)] {
+        let failover = three(|odd| odd.rate = FeeRate::new(base, priority), hanging);
+        let started = Instant::now();
+        let said = failover.rate().await.unwrap();
+        assert_eq!((said.base, said.priority), (base, priority.min(2)));
+        let took = started.elapsed();
+        let most = wait + Duration::from_millis(30);
+        assert!((wait..most).contains(&took), "{base} {priority}: {took:?}");
+    }
+
     let failover = three(|odd| odd.balance = Amount::ZERO, hanging);
     let started = Instant::now();
     assert_eq!(balance(&failover).await, Ok(Amount::ZERO));
