@@ -738,6 +738,8 @@ async fn work_is_what_a_quorum_finds() {
     rig.all(|world| world.bank.trial = fails.clone());
     let failed = rig.providers.wallet.simulate(&trial).await.unwrap();
     assert!(failed.unwrap_err().reason.contains("InstructionError"));
+    // Signed with room it costs that much.
+    assert!(rig.providers.pays_as_signed);
 }
 
 #[tokio::test]
