@@ -56,7 +56,7 @@ impl Reserve {
         }
         let decides = |free: &u64| failure.is_none() || *free < self.least;
         if let Some(free) = fullest.filter(decides) {
-            self.keeps(free);
+            self.record(free);
         }
         match failure {
             Some(error) => Err(error.into()),
@@ -65,7 +65,7 @@ impl Reserve {
     }
 
     /// Records that `free` bytes are free.
-    fn keeps(&self, free: u64) {
+    fn record(&self, free: u64) {
         let low = free < self.least;
         metrics::gauge!("intentd_store_disk_low").set(if low { 1.0 } else { 0.0 });
         if self.low.swap(low, Ordering::Relaxed) != low {
@@ -111,7 +111,7 @@ mod tests {
         let reserve = Reserve::new(Vec::new(), 100);
         assert!(!reserve.is_low());
         for (free, low) in [(100, false), (99, true), (0, true), (100, false)] {
-            reserve.keeps(free);
+            reserve.record(free);
             assert_eq!(reserve.is_low(), low, "{free}");
         }
         reserve.look().unwrap();
@@ -167,7 +167,7 @@ mod tests {
         let reserve = Reserve::new(paths, 1);
         assert!(reserve.look().is_err());
         assert!(!reserve.is_low());
-        reserve.keeps(0);
+        reserve.record(0);
         assert!(reserve.look().is_err());
         assert!(reserve.is_low());
     }

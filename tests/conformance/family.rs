@@ -1,7 +1,7 @@
 //! What a family has to say for its column: how its nodes answer, and what its transactions look like. Each word here
 //! is of no family.
 
-use alloy::primitives::{B256, U256};
+use alloy::primitives::{B256, U256, b256};
 use serde_json::{Map, Value};
 use vm::Family;
 
@@ -250,6 +250,18 @@ pub fn owner(
         counts,
         sign: Box::new(move |digest: &[u8; 32]| alloy::hex::encode_prefixed(sign(digest))),
     }
+}
+
+/// The order of the group of the curve secp256k1.
+const ORDER: B256 = b256!("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
+
+/// The greater of the two numbers `s` of a secp256k1 signature, of which this is the lower one. Both are 32 bytes, big
+/// endian.
+pub fn greater_s(low: &[u8]) -> [u8; 32] {
+    let low = U256::from_be_slice(low);
+    let high = U256::from_be_bytes(ORDER.0) - low;
+    assert!(high > low, "the lower s is signed with");
+    high.to_be_bytes()
 }
 
 /// A family's column.

@@ -331,6 +331,7 @@ fn messages(path: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn a_fill_and_a_mapping_are_explained_in_full() {
     let world = world::world().await;
     let setup = setup(&world);

@@ -29,11 +29,9 @@ pub(super) fn recording(
     let before = known.as_deref().map(Entry::decode).transpose()?;
     let mut batch = Batch::new();
     let chains = statement.facts.iter().map(|fact| &fact.chain);
-    let mut seen = BTreeSet::new();
-    for chain in chains.chain(&statement.chains) {
-        if seen.insert(chain) {
-            batch = batch.expect(halt::key(chain.as_str()), Expect::Absent);
-        }
+    let chains: BTreeSet<_> = chains.chain(&statement.chains).collect();
+    for chain in chains {
+        batch = batch.expect(halt::key(chain.as_str()), Expect::Absent);
     }
     batch = batch.expect(key.clone(), known.map_or(Expect::Absent, Expect::Equals));
     for other in &statement.excludes {

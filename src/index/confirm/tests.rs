@@ -235,6 +235,7 @@ async fn a_deposit_whose_order_another_names_pays_for_none() {
 
 /// Anybody can deposit in another's name.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn a_deposit_is_its_depositors_own_when_a_quorum_shows_who_gave_it() {
     let (user, other) = (
         fixtures::address(request::fixtures::USER),

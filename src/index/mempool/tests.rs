@@ -158,9 +158,7 @@ async fn a_request_is_pending_while_its_deposit_waits_and_waiting_when_it_is_rep
     bench.show(&[]);
     bench.rounds(MISSED).await;
     assert_eq!(bench.status().await, Status::Waiting);
-    let store = &**bench.requests.store();
-    let mut walk = Walk::under(store, TRANSACTION, vec![transaction::WATCHED]);
-    assert_eq!(walk.next().await, Ok(None));
+    assert!(!bench.is_watched().await);
     // The replacement counts as the first one did.
     bench.show(&[waiting(2, bench.deposit())]);
     bench.rounds(1).await;
@@ -199,9 +197,7 @@ async fn a_sighting_outlives_the_process_and_ends_in_a_block() {
     bench.rounds(1).await;
     assert_eq!(bench.status().await, Status::Pending);
     // In a block it is the deposit's own matter.
-    let receipt = vm::testing::receipt(bench.script.block(AT));
-    let found = Transaction::Succeeded(receipt);
-    bench.script.put(&fixtures::tx(1), found);
+    bench.include(1);
     bench.show(&[]);
     bench.rounds(MISSED).await;
     assert_eq!(bench.status().await, Status::Pending);

@@ -1,9 +1,6 @@
 //! How owners of `bitcoin-vm` accounts sign.
 
-use alloy::{
-    hex,
-    primitives::{B256, U256, b256},
-};
+use alloy::hex;
 use bitcoin::{
     Address, CompressedPublicKey, Network, PrivateKey, PublicKey, ScriptBuf, consensus,
     secp256k1::{Message, SECP256K1, SecretKey},
@@ -12,11 +9,9 @@ use bitcoin::{
 
 use crate::{
     allocator::secret,
-    family::{Offered, Owner, OwnerForm, owner},
+    family::{Owner, OwnerForm, greater_s, owner},
 };
 
-/// The order of the curve's group.
-const ORDER: B256 = b256!("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
 /// What BIP-137 signatures begin with, without the number of the key.
 const UNCOMPRESSED: u8 = 27;
 const P2PKH: u8 = 31;
@@ -133,10 +128,8 @@ fn high(of: &Accounts) -> Owner {
     let account = of.segwit.to_string();
     owner(("the greater s", &account), true, move |digest| {
         let mut bytes = compact(&secret, digest, SEGWIT);
-        let low = U256::from_be_slice(&bytes[33..]);
-        let high = U256::from_be_bytes(ORDER.0) - low;
-        assert!(high > low, "the lower s is signed with");
-        bytes[33..].copy_from_slice(&high.to_be_bytes::<32>());
+        let high = greater_s(&bytes[33..]);
+        bytes[33..].copy_from_slice(&high);
         bytes[0] = SEGWIT + ((bytes[0] - SEGWIT) ^ 1);
         bytes.to_vec()
     })

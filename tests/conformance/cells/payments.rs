@@ -77,15 +77,10 @@ impl Case {
     /// What is signed of this outcome by what this transaction pays, with the solver's word for a refund.
     async fn ended(&self, outcome: &str, tx: &Tx) -> Verdict {
         let deposit = self.deposit();
+        let claim = (tx.id.as_str(), outcome == "refund");
         match outcome {
-            "fill" => {
-                let claim = (tx.id.as_str(), false);
-                self.deal.filled(&self.world, deposit, claim).await
-            }
-            _ => {
-                let claim = (tx.id.as_str(), true);
-                self.deal.refunded(&self.world, deposit, claim).await
-            }
+            "fill" => self.deal.filled(&self.world, deposit, claim).await,
+            _ => self.deal.refunded(&self.world, deposit, claim).await,
         }
     }
 

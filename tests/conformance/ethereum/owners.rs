@@ -1,14 +1,11 @@
 //! How owners of `ethereum-vm` accounts sign.
 
 use alloy::{
-    primitives::{B256, U256, b256},
+    primitives::B256,
     signers::{SignerSync, local::PrivateKeySigner},
 };
 
-use crate::family::{Offered, Owner, OwnerForm, owner};
-
-/// The order of the curve's group.
-const ORDER: B256 = b256!("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
+use crate::family::{Offered, Owner, OwnerForm, greater_s, owner};
 
 /// Changes a signature, which is `r`, `s` and `v`.
 type Change = fn(&mut [u8; 65]);
@@ -42,9 +39,7 @@ pub fn owners(form: OwnerForm, key: u8) -> Offered<Vec<Owner>> {
 
 /// The other `s` of the same signature, and the other parity with it.
 fn high(bytes: &mut [u8; 65]) {
-    let low = U256::from_be_slice(&bytes[32..64]);
-    let high = U256::from_be_bytes(ORDER.0) - low;
-    assert!(high > low, "the lower s is signed with");
-    bytes[32..64].copy_from_slice(&high.to_be_bytes::<32>());
+    let high = greater_s(&bytes[32..64]);
+    bytes[32..64].copy_from_slice(&high);
     bytes[64] = 27 + 28 - bytes[64];
 }

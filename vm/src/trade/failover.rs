@@ -68,7 +68,7 @@ impl Failover {
 
     /// Of a chain of which two honest providers' rates are at most so many times each other.
     #[must_use]
-    pub fn within(self, spread: u128) -> Self {
+    pub fn with_spread(self, spread: u128) -> Self {
         Self { spread, ..self }
     }
 

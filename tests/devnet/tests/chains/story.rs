@@ -31,9 +31,8 @@ async fn bitcoind() {
 type Running = (Child, Lines<BufReader<ChildStdout>>);
 
 /// Whatever it leaves on disk when it is killed goes with the returned directory.
-fn devnet(arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>, TempDir) {
-    let ((child, lines), directory) = devnet_where(arguments, Vec::new());
-    (child, lines, directory)
+fn devnet(arguments: &[&str]) -> (Running, TempDir) {
+    devnet_where(arguments, Vec::new())
 }
 
 /// The same where these variables are set.
@@ -75,8 +74,8 @@ fn complaint(directory: &TempDir) -> String {
 #[tokio::test]
 async fn story_goes_from_quotes_to_settlement() {
     bitcoind().await;
-    let (child, lines, directory) = devnet(&["--once"]);
-    let (told, status) = heard((child, lines)).await;
+    let (running, directory) = devnet(&["--once"]);
+    let (told, status) = heard(running).await;
     assert!(status.success(), "{}", complaint(&directory));
     let count = |what: &str| told.iter().filter(|line| line.contains(what)).count();
     // By hand: asked, shown and submitted by the story; six more for each chain of another family.
@@ -224,7 +223,7 @@ fn lives(told: &[String]) {
 #[tokio::test]
 async fn lines_to_paste_quote_send_and_follow_a_request() {
     bitcoind().await;
-    let (mut child, mut lines, directory) = devnet(&[]);
+    let ((mut child, mut lines), directory) = devnet(&[]);
     let mut pasted = Vec::new();
     let reading = async {
         while let Some(line) = lines.next_line().await.unwrap() {
@@ -277,7 +276,7 @@ async fn paste(line: &str) -> String {
 #[tokio::test]
 async fn killed_devnet_leaves_no_chain_behind() {
     bitcoind().await;
-    let (mut child, mut lines, _directory) = devnet(&["--once"]);
+    let ((mut child, mut lines), _directory) = devnet(&["--once"]);
     let mut addresses = Vec::new();
     let reading = async {
         while let Some(line) = lines.next_line().await.unwrap() {
@@ -313,7 +312,7 @@ async fn killed_devnet_leaves_no_chain_behind() {
 
 #[tokio::test]
 async fn unknown_arguments_are_answered_with_the_usage() {
-    let (mut child, _, directory) = devnet(&["--twice"]);
+    let ((mut child, _), directory) = devnet(&["--twice"]);
     assert_eq!(child.wait().await.unwrap().code(), Some(2));
     assert!(complaint(&directory).contains("usage: devnet [--once | --attacks"));
 }

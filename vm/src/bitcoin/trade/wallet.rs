@@ -169,7 +169,7 @@ impl trade::Wallet for Wallet {
                 if let Some(reason) = choice::refusal(&outputs) {
                     return Ok(Err(reverted(reason)));
                 }
-                self.work(&outputs, trial).await?
+                self.payment_work(&outputs, trial).await?
             }
         };
         Ok(match trial.most.is_none_or(|most| work <= most) {
@@ -232,7 +232,7 @@ impl OpenAccount for Wallet {
 impl Wallet {
     /// What a payment of these outputs takes. What its sender lacks is no reason to fail: what open attempts hold comes
     /// back, and whoever pays looks at what there is first.
-    async fn work(&self, outputs: &[TxOut], trial: &Trial<'_>) -> Result<u64, ReadError> {
+    async fn payment_work(&self, outputs: &[TxOut], trial: &Trial<'_>) -> Result<u64, ReadError> {
         let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
         let from = &trial.draft.from;
         let text = self.network.decode_address(from.bytes());

@@ -80,7 +80,7 @@ pub fn wallet(
     let Some(failover) = Failover::new(spec.id.as_str(), required, providers) else {
         return Ok(None);
     };
-    let failover = failover.within(SPREAD);
+    let failover = failover.with_spread(SPREAD);
     let wallet = Arc::new(Wallet {
         failover,
         family: spec.family,

@@ -76,6 +76,7 @@ fn order() -> Order {
 
 /// Of several errors the first is told.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn an_order_is_checked_and_typed_in_one_look() {
     type Change = fn(&mut Order);
     let changes: &[(Change, Option<&str>)] = &[

@@ -175,7 +175,7 @@ async fn one_liar_of_two_adds_nothing_to_a_rate() {
 
 #[tokio::test]
 async fn how_far_apart_two_may_be_is_the_familys() {
-    let said = |odd| beside(rate(odd, 2), 1, 2).within(2);
+    let said = |odd| beside(rate(odd, 2), 1, 2).with_spread(2);
     for (odd, agreed) in [(15, 15), (60, 30)] {
         let said = said(odd).rate().await.unwrap();
         assert_eq!((said.base, said.priority), (agreed, 2), "{odd}");
