@@ -131,7 +131,7 @@ struct UnderWay {
 
 tokio::task_local! {
     static UNDER_WAY: UnderWay;
-    /// The rules that the claim meets, in words; there where somebody wants to know them.
+    /// The rules that the claim meets, in words; set only inside [`ruled`].
     static MET: Mutex<Vec<String>>;
 }
 

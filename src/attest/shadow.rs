@@ -159,8 +159,8 @@ impl Shadow {
     }
 }
 
-/// The line of the report about two answers; `None` where they are the same. Two refusals with one status are where
-/// their codes are equal, or, unless both have a code, their messages.
+/// The line of the report about two answers; `None` where they are the same. Two refusals with one status are the same
+/// if their codes are equal or, where one lacks a code, their messages.
 fn difference(claim: &Claim, own: &Answered, theirs: &Answered, now: u64) -> Option<Value> {
     // One more than the report lists tells whether there are more.
     let found = match (own.status, theirs.status) {

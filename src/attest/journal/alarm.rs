@@ -3,8 +3,8 @@
 use super::JournalError;
 use crate::attest::statement::Statement;
 
-/// Counts and logs a conflict. What clients contradict themselves raises no alarm: whoever makes a key, or shows a
-/// returned deposit, asks for two statements that contradict each other.
+/// Counts and logs a conflict. One between what clients ask for raises no alarm: whoever makes a key, or shows a
+/// returned deposit, can ask for two statements that contradict each other.
 pub(super) fn alarm(statement: &Statement, error: &JournalError) {
     let JournalError::Conflict {
         key,

@@ -39,7 +39,7 @@ pub struct InclusionAnswer {
 impl Attestor {
     /// Attests that an owner asks the hub's own allocator for a withdrawal. The spender is the owner, the receiver the
     /// recipient. By the owner's signature also to a chain that is not read: how that withdrawal ends is then for other
-    /// oracles to say. A deposit that goes back needs a chain that is read: whoever asks uses it up.
+    /// oracles to say. A returned deposit needs a chain that is read, since the authorization uses it up.
     pub async fn authorization(
         &self,
         claim: &OwnedClaim,

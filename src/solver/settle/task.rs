@@ -63,7 +63,8 @@ impl Task {
 }
 
 impl Settlement {
-    /// With one of its parts changed. Tries count until that part is applied: what is sent may fail as often.
+    /// With one of its parts changed. Tries are counted until that part is applied, since an execution may also fail
+    /// after it is sent.
     pub(super) fn with(mut self, side: Side, part: Part) -> Self {
         if part == Part::Applied {
             self.tries = 0;

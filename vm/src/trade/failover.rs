@@ -66,7 +66,7 @@ impl Failover {
         })
     }
 
-    /// Of a chain of which two honest providers' rates are at most so many times each other.
+    /// With another limit on how many times each other's rates two honest providers' rates are.
     #[must_use]
     pub fn with_spread(self, spread: u128) -> Self {
         Self { spread, ..self }
@@ -201,7 +201,7 @@ impl Failover {
         }
     }
 
-    /// Whether a quorum says yes, or says no. An error where neither does.
+    /// What a quorum answers, yes or no; an error where neither has a quorum.
     pub(crate) async fn holds<F: Future<Output = Result<bool, ReadError>>>(
         &self,
         what: &'static str,

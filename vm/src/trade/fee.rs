@@ -31,7 +31,7 @@ impl FeeRate {
         self.base.saturating_add(self.above)
     }
 
-    /// As [`Self::expected`], with a base half way up to the greatest: for what is paid as it is signed.
+    /// [`Self::expected`] plus half of `above`: for families whose transactions pay exactly what they are signed with.
     pub const fn between(&self) -> u128 {
         self.expected().saturating_add(self.above / 2)
     }
