@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use alloy::primitives::{Address, U256};
 use anyhow::Result;
+use tokio::sync::Mutex;
 
 use crate::{account::Account, anvil, artifact::Artifacts, node::Node};
 
@@ -147,8 +148,11 @@ impl Devnet {
 }
 
 impl DevChain {
-    /// 10,000 of the native currency and a million of the site's tokens.
+    /// 10,000 of the native currency and a million of the site's tokens; one account after the other, since a node gives two
+    /// transactions of the minter at once the same nonce when it is slow.
     pub async fn endow(&self, account: Address) -> Result<()> {
+        static TURN: Mutex<()> = Mutex::const_new(());
+        let _turn = TURN.lock().await;
         self.node.set_balance(account, U256::from(FUNDS)).await?;
         let tokens = U256::from(1_000_000_000_000u64);
         if let Some(exchange) = &self.exchange {
