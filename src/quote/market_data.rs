@@ -3,7 +3,7 @@
 use alloy::primitives::U256;
 use futures::TryFutureExt;
 use vm::{
-    Address,
+    Address, ReadError,
     trade::{FeeRate, TradingProvider, Unspent},
 };
 
@@ -86,6 +86,16 @@ pub async fn rate(chain: &PricingChain) -> Result<FeeRate, Refused> {
     Ok(chain.providers.failover.recent_rate().await?)
 }
 
+/// Refuses where providers are so far apart that a payment costs more than twice what is charged for it: such a fill would
+/// wait from the beginning.
+fn payable(chain: &PricingChain, rate: FeeRate) -> Result<(), Refused> {
+    let signed = chain.providers.signed(rate).expected();
+    match signed > rate.expected().saturating_mul(2) {
+        true => Err(ReadError::Quorum("fees: too far apart to fill by".into()).into()),
+        false => Ok(()),
+    }
+}
+
 /// The price of what is given in a deal that its user may decline until the deposit is final: it has room for what
 /// the prices of both sides may move by until then. Fees stay what they are.
 fn optional(given: Rated, route: &Route<'_>) -> Rated {
@@ -161,7 +171,11 @@ impl Reading<'_, '_> {
         let rates = async {
             let origin = self.context.chain(&intent.origin)?;
             let destination = self.context.chain(&intent.destination)?;
-            futures::try_join!(rate(origin), rate(destination))
+            let rates = futures::try_join!(rate(origin), rate(destination))?;
+            if !intent.own {
+                payable(destination, rates.1)?;
+            }
+            Ok::<_, Refused>(rates)
         };
         let (worths, accounts, rates, available, settlement, hands) = futures::try_join!(
             self.worths(),

@@ -85,7 +85,8 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
         planned.push(Planned {
             work: estimate.unwrap_or(usual),
             limit: estimate.map(|work| match chain.providers.pays_as_signed {
-                true => roomy(work),
+                // It is paid for; but providers that agree may be twice apart.
+                true => roomy(work).max(usual.min(roomy(work).saturating_mul(2))),
                 // What is not taken is not paid for, and one provider may say too little.
                 false => roomy(work).max(usual),
             }),

@@ -155,9 +155,14 @@ async fn steps_of_a_family_are_shown_as_it_writes_them() {
 /// One of two providers says a rate of 5 and a bid, the other one 15.
 #[tokio::test]
 async fn gas_is_what_users_pay_where_that_is_what_they_sign() {
-    for (pays_as_signed, apart, rate) in [(true, true, 11), (true, false, 6), (false, true, 6)] {
+    for (pays_as_signed, other_rate, rate) in
+        [(true, Some(15), 11), (true, None, 6), (false, Some(15), 6)]
+    {
         let fixture = beside("origin");
-        fixture.with(|world| (world.pays_as_signed, world.apart) = (pays_as_signed, apart));
+        fixture.with(|world| {
+            world.pays_as_signed = pays_as_signed;
+            world.other_rate = other_rate;
+        });
         let changes = json!({"user": other::USER, "originCurrency": other::USDC, "recipient": OTHER,
                              "destinationCurrency": NATIVE});
         let answer = fixture.quote(changes).await.unwrap();
@@ -168,10 +173,30 @@ async fn gas_is_what_users_pay_where_that_is_what_they_sign() {
     }
 }
 
+/// What is signed pays the middle of two rates, and the lower one is charged.
+#[tokio::test]
+async fn nothing_is_quoted_whose_fill_costs_more_than_twice_what_is_charged() {
+    for (pays_as_signed, other_rate, quoted) in
+        [(true, 15, true), (true, 20, false), (false, 20, true)]
+    {
+        let fixture = beside("destination");
+        fixture.with(|world| {
+            world.pays_as_signed = pays_as_signed;
+            world.other_rate = Some(other_rate);
+        });
+        let changes = json!({"destinationCurrency": other::USDC, "recipient": other::USER});
+        match quoted {
+            true => assert!(fixture.quote(changes).await.is_ok(), "{other_rate}"),
+            false => assert_eq!(refused(&fixture, changes).await.code, Code::RpcHttpError),
+        }
+    }
+}
+
 #[tokio::test]
 async fn users_sign_what_is_usual_at_least_only_where_they_pay_for_what_is_taken() {
     for (pays_as_signed, estimated, units) in [
-        (true, 12, 15),
+        (true, 12, 30),
+        (true, other::WORK / 2, other::WORK),
         (false, 12, other::WORK),
         (true, 4 * other::WORK, 5 * other::WORK),
         (false, 4 * other::WORK, 5 * other::WORK),

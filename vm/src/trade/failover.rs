@@ -118,7 +118,7 @@ impl Failover {
     async fn said_rates(&self) -> Result<Vec<FeeRate>, ReadError> {
         let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
         // Where two are heard the lower bid counts. Who is quick and lies takes a bid off, and adds nothing: what is signed
-        // waits until it is replaced, and the bid is not charged.
+        // waits until it is replaced, and users are charged that much less: where bids are all that is paid, nearly all.
         self.gather_near("fees", (is_beside, is_level), ask).await
     }
 
