@@ -46,11 +46,13 @@ pub fn traded_networks<'a>(
             chain::providers(network, &opened.chain, trading_providers, opened.required)
         };
         let account = trading.keys.account(opened.chain.spec.family);
+        let mut asking = providers(&opened.asking)?;
+        asking.failover = asking.failover.with_keys(asking::is_keyed);
         Ok(TradedNetwork {
             listed: network,
             opened,
             providers: providers(&opened.trading_providers)?,
-            asking: providers(&opened.asking)?,
+            asking,
             account: account.map_err(|error| anyhow!("{}: {error}", network.name))?,
             wakeup: Arc::new(Wakeup::default()),
         })

@@ -5,21 +5,13 @@
 
 mod gather;
 mod outputs;
+mod rates;
 
-use std::{
-    cmp::Reverse,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
-
-use futures::{
-    FutureExt,
-    future::{BoxFuture, Shared, WeakShared},
-};
-use tokio::time::Instant;
+use std::sync::{Arc, Mutex};
 
 pub(crate) use self::gather::{Patience, first};
-use super::{Broadcast, Fate, FeeRate, Revert, Spent, TradingProvider, Trial};
+use self::rates::Rates;
+use super::{Broadcast, Fate, Revert, Spent, TradingProvider, Trial};
 use crate::{
     ReadError,
     types::{Address, Amount, Bytes},
@@ -31,12 +23,6 @@ const SPREAD: u128 = 4;
 const APART: u64 = 2;
 /// Another answer changes little where two differ by no more than a part in so many: a block's steepest rise.
 const PART: u64 = 8;
-/// How old a rate may be that only tells what something would cost.
-const RECENT: Duration = Duration::from_secs(2);
-
-/// A question about the rate: who comes while it is under way waits for the same answer.
-type AskedRate = BoxFuture<'static, Result<FeeRate, ReadError>>;
-
 /// The providers of one chain, and how many of them must agree.
 #[derive(Clone)]
 pub struct Failover {
@@ -46,8 +32,9 @@ pub struct Failover {
     /// How many times another one's rate two honest providers' rates are at most.
     spread: u128,
     providers: Arc<[TradingProvider]>,
-    rate: Arc<Mutex<Option<(Instant, FeeRate)>>>,
-    asked: Arc<Mutex<Option<WeakShared<AskedRate>>>>,
+    rates: Arc<Mutex<Rates>>,
+    /// Whether somebody with a key asks.
+    keyed: fn() -> bool,
 }
 
 impl Failover {
@@ -61,8 +48,8 @@ impl Failover {
             required: required.clamp(1, providers.len()),
             spread: SPREAD,
             providers: providers.into(),
-            rate: Arc::default(),
-            asked: Arc::default(),
+            rates: Arc::default(),
+            keyed: || false,
         })
     }
 
@@ -70,6 +57,13 @@ impl Failover {
     #[must_use]
     pub fn with_spread(self, spread: u128) -> Self {
         Self { spread, ..self }
+    }
+
+    /// For providers that serve those with a key and those without one from budgets of their own: who has a key waits for
+    /// no question of somebody without.
+    #[must_use]
+    pub fn with_keys(self, keyed: fn() -> bool) -> Self {
+        Self { keyed, ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -95,82 +89,6 @@ impl Failover {
             Ok(said.map(|said| said.decimals))
         };
         self.agree("decimals", ask).await
-    }
-
-    /// What a unit of work costs now. Base rates that a quorum does not roughly agree on are none. Bids may be far apart,
-    /// since nodes know different memory pools.
-    pub async fn rate(&self) -> Result<FeeRate, ReadError> {
-        let rate = self.agreed_rate(self.said_rates().await?)?;
-        *self.known() = Some((Instant::now(), rate));
-        Ok(rate)
-    }
-
-    /// What a unit of work costs now, its bid included: for what is charged now and paid later, by other bids. Where a
-    /// quorum does not roughly agree on both together, its rate.
-    pub async fn unit_price(&self) -> Result<u128, ReadError> {
-        let said = self.said_rates().await?;
-        match self.agreed(said.clone(), FeeRate::expected) {
-            Ok((price, _)) => Ok(price),
-            Err(_) => self.agreed_rate(said).map(|rate| rate.expected()),
-        }
-    }
-
-    async fn said_rates(&self) -> Result<Vec<FeeRate>, ReadError> {
-        let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
-        // Where two are heard the lower bid counts. Who is quick and lies takes a bid off, and adds nothing: what is signed
-        // waits until it is replaced, and users are charged that much less: where bids are all that is paid, nearly all.
-        self.gather_near("fees", (is_beside, is_level), ask).await
-    }
-
-    /// The base rate that a quorum roughly agrees on, and the bid that a quorum of those who do, and at least half of them,
-    /// claims at least.
-    fn agreed_rate(&self, said: Vec<FeeRate>) -> Result<FeeRate, ReadError> {
-        let (base, near) = self.agreed(said, |rate| rate.base)?;
-        // Those who agree are sorted, the greatest first: of two in the middle this is the greater one.
-        let upper = near.get(near.len().saturating_sub(1) / 2);
-        let above = upper.map_or(0, |rate| rate.base.saturating_sub(base));
-        let bids: Vec<_> = near.iter().map(|rate| rate.priority).collect();
-        let count = self.required.max(bids.len().div_ceil(2));
-        let priority = greatest(bids, count);
-        let priority = priority.ok_or_else(|| self.short("fees", "too few answers"))?;
-        Ok(FeeRate {
-            base,
-            priority,
-            above,
-        })
-    }
-
-    /// What a quorum roughly agrees on in `part`, with the rates of those who do.
-    fn agreed(
-        &self,
-        said: Vec<FeeRate>,
-        part: fn(&FeeRate) -> u128,
-    ) -> Result<(u128, Vec<FeeRate>), ReadError> {
-        let agreed = near_the_middle(said, part, self.spread);
-        let agreed = agreed.filter(|(_, near)| near.len() >= self.required);
-        agreed.ok_or_else(|| self.short("fees", "too far apart"))
-    }
-
-    /// What it cost a moment ago: to tell a price, not to pay one.
-    pub async fn recent_rate(&self) -> Result<FeeRate, ReadError> {
-        let known = *self.known();
-        match known {
-            Some((at, rate)) if at.elapsed() < RECENT => Ok(rate),
-            _ => self.asked_rate().await,
-        }
-    }
-
-    /// The question about the rate that is under way, or a new one. It ends when nobody waits for it any more.
-    fn asked_rate(&self) -> Shared<AskedRate> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = asked.as_ref().and_then(WeakShared::upgrade);
-        if let Some(running) = running.filter(|running| running.peek().is_none()) {
-            return running;
-        }
-        let own = self.clone();
-        let question = async move { own.rate().await }.boxed().shared();
-        *asked = question.downgrade();
-        question
     }
 
     /// The work of a transaction, without room; or why it would fail, when a quorum says so.
@@ -307,23 +225,6 @@ impl Failover {
         }
         fate
     }
-
-    fn known(&self) -> MutexGuard<'_, Option<(Instant, FeeRate)>> {
-        self.rate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whether two base rates are as near as those of blocks that follow each other.
-fn is_level(one: &FeeRate, other: &FeeRate) -> bool {
-    let part = one.base.min(other.base).div_ceil(PART.into());
-    one.base.abs_diff(other.base) <= part
-}
-
-/// Whether two rates are so near that a third one changes little: with bids of one size, too.
-fn is_beside(one: &FeeRate, other: &FeeRate) -> bool {
-    let low = one.priority.min(other.priority);
-    let high = one.priority.max(other.priority);
-    is_level(one, other) && high <= low.saturating_mul(2)
 }
 
 /// Whether two verdicts are the same, with work that is nearly the same.
@@ -354,27 +255,6 @@ fn is_same_fate(one: &Fate, other: &Fate) -> bool {
 fn greatest<T: Ord>(mut said: Vec<T>, required: usize) -> Option<T> {
     said.sort_unstable_by(|one, other| other.cmp(one));
     said.into_iter().nth(required.checked_sub(1)?)
-}
-
-/// The middle of what is said in `part`, and all that is near the upper middle. Of two in the middle the lower one counts,
-/// so that one liar of two has nobody charged more; the upper one where they are far apart.
-fn near_the_middle(
-    mut said: Vec<FeeRate>,
-    part: fn(&FeeRate) -> u128,
-    spread: u128,
-) -> Option<(u128, Vec<FeeRate>)> {
-    said.sort_unstable_by_key(|rate| Reverse(part(rate)));
-    let upper = said.get(said.len().checked_sub(1)? / 2).map(part)?;
-    let lower = said.get(said.len() / 2).map(part)?;
-    let is_near = |other: u128| {
-        upper <= other.saturating_mul(spread) && other <= upper.saturating_mul(spread)
-    };
-    let middle = match is_near(lower) {
-        true => lower,
-        false => upper,
-    };
-    said.retain(|rate| is_near(part(rate)));
-    Some((middle, said))
 }
 
 #[cfg(test)]

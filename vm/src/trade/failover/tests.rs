@@ -1,17 +1,14 @@
 //! One liar or laggard of three decides nothing, and nobody waits for one that hangs.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
-use tokio::time::{advance, sleep, timeout};
+use tokio::time::Instant;
 
 use super::{
     fakes::{Says, block, draft, honest, providers, reverts},
     *,
 };
-use crate::{
-    testing::{Answers, Script},
-    types::U256,
-};
+use crate::{trade::FeeRate, types::U256};
 
 fn included(fork: u8) -> Fate {
     Fate::Included {
@@ -171,6 +168,15 @@ async fn one_liar_of_two_adds_nothing_to_a_rate() {
         let said = beside(rate(odd, 2), 2, 2).rate().await;
         assert_eq!(said, Ok(rate(30, 2)), "{odd}");
     }
+    // Also where the odd one is left out, and the others are apart.
+    for (odd, agreed) in [(1, 10), (10_000, 40)] {
+        let rates = [odd, 10, 40].map(|base| Says {
+            rate: rate(base, 2),
+            ..honest()
+        });
+        let said = among(rates.into(), 2).rate().await;
+        assert_eq!(said, Ok(rate(agreed, 2)), "{odd}");
+    }
 }
 
 #[tokio::test]
@@ -329,41 +335,6 @@ async fn what_has_expired_is_refused_by_a_quorum_only() {
             false => assert_eq!(said, Broadcast::Expired),
         }
     }
-}
-
-/// Counts, and takes its time.
-async fn slow(asked: &AtomicUsize) -> Result<FeeRate, ReadError> {
-    asked.fetch_add(1, Relaxed);
-    sleep(Duration::from_millis(10)).await;
-    Ok(honest().rate)
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_question_about_a_recent_rate_serves_all_who_wait() {
-    let answers: Answers<Arc<AtomicUsize>> = Answers {
-        rate: Some(|own| Box::pin(slow(own))),
-        ..Answers::default()
-    };
-    let asked = Arc::new(AtomicUsize::new(0));
-    let provider = Script::at(1).answering(asked.clone(), answers).trading();
-    let failover = Failover::new("chain", 1, vec![provider]).unwrap();
-    let (one, other) = tokio::join!(failover.recent_rate(), failover.recent_rate());
-    assert_eq!((one, other), (Ok(honest().rate), Ok(honest().rate)));
-    assert_eq!(failover.recent_rate().await, Ok(honest().rate));
-    assert_eq!(asked.load(Relaxed), 1);
-    // Who asked first and goes away takes the answer from nobody.
-    advance(RECENT).await;
-    let gone = timeout(Duration::from_millis(5), failover.recent_rate());
-    let (gone, said) = tokio::join!(gone, failover.recent_rate());
-    assert_eq!((gone.is_err(), said), (true, Ok(honest().rate)));
-    assert_eq!(asked.load(Relaxed), 2);
-    // Where nobody waits any more it is asked anew, and always where the rate is to be paid.
-    advance(RECENT).await;
-    let gone = timeout(Duration::from_millis(5), failover.recent_rate());
-    assert!(gone.await.is_err());
-    assert_eq!(failover.recent_rate().await, Ok(honest().rate));
-    assert_eq!(failover.rate().await, Ok(honest().rate));
-    assert_eq!(asked.load(Relaxed), 5);
 }
 
 async fn balance(failover: &Failover) -> Result<Amount, ReadError> {
