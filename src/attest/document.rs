@@ -1,6 +1,8 @@
 //! One signed statement with its evidence as a JSON document, and the checks of it that need no chain (guide:
 //! evidence). Pure: no I/O, no clock.
 
+mod signatures;
+
 use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
@@ -79,6 +81,8 @@ pub enum Flaw {
         found: EvmAddress,
         signer: EvmAddress,
     },
+    #[error("{place}: {found} is no signature: it lacks the text oracleSigner or signature")]
+    NoSignature { place: String, found: String },
     #[error("the request was too large to keep: it cannot be judged again")]
     Request,
     #[error(
@@ -137,13 +141,10 @@ impl Document {
     }
 
     /// Checks every signature of the answer: each is the signer's, over one of `digests`, which the claim has when it is
-    /// judged again.
-    pub fn check_signatures(&self, digests: &[B256]) -> Vec<Flaw> {
-        let mut flaws = Vec::new();
-        if let Some(answer) = &self.answer {
-            check_signed("answer", answer, (self.signer, digests), &mut flaws);
-        }
-        flaws
+    /// judged again, and is else equal to the one at its place in `judged`, the answer then. A list may be empty.
+    pub fn check_signatures(&self, judged: &Value, digests: &[B256]) -> Vec<Flaw> {
+        let answer = self.answer.as_ref().unwrap_or(&Value::Null);
+        signatures::check((answer, judged), self.signer, digests)
     }
 
     /// Checks that enough providers said each answer: as many as the document says were required, and as the reader
@@ -172,8 +173,8 @@ impl Document {
         Some(Flaw::Rule { at, found, wanted })
     }
 
-    /// Where the answer differs from `judged`, the answer that the same claim has when it is judged again. Signatures
-    /// are not compared.
+    /// Where the answer differs from `judged`, the answer that the same claim has when it is judged again. Lists of
+    /// signatures are not compared ([`Document::check_signatures`]).
     pub fn check_answer(&self, judged: &Value) -> Option<Flaw> {
         let mut first = differences(self.answer.as_ref()?, judged, 1);
         first.pop().map(Flaw::Answer)
@@ -207,43 +208,6 @@ fn checked(place: &str, text: &str, signer: EvmAddress, digests: &[B256]) -> Opt
             place,
             signer,
         }),
-    }
-}
-
-/// Checks every signature in `value`: objects with `oracleSigner` and `signature`. Each is `own`, over one of `digests`.
-fn check_signed(
-    place: &str,
-    value: &Value,
-    (own, digests): (EvmAddress, &[B256]),
-    flaws: &mut Vec<Flaw>,
-) {
-    match value {
-        Value::Object(fields) => {
-            if let Some((signer, signature)) = signed(fields) {
-                let flaw = match signer.parse::<EvmAddress>() {
-                    Ok(signer) if signer == own => checked(place, signature, own, digests),
-                    Ok(found) => Some(Flaw::Signer {
-                        place: place.to_owned(),
-                        found,
-                        signer: own,
-                    }),
-                    Err(_) => Some(Flaw::Signature {
-                        place: place.to_owned(),
-                        why: format!("{signer} is no address"),
-                    }),
-                };
-                flaws.extend(flaw);
-            }
-            for (name, value) in fields {
-                check_signed(&format!("{place}/{name}"), value, (own, digests), flaws);
-            }
-        }
-        Value::Array(items) => {
-            for (at, value) in items.iter().enumerate() {
-                check_signed(&format!("{place}/{at}"), value, (own, digests), flaws);
-            }
-        }
-        _ => {}
     }
 }
 
@@ -293,11 +257,11 @@ pub fn agreeing(read: &Read) -> usize {
     read.votes.iter().filter(|vote| agrees(&vote.said)).count()
 }
 
-/// Which signatures an answer has is not compared.
+/// The field of signatures.
 pub const SIGNATURES: &str = "signatures";
 
-/// The first `most` places where two answers differ, signatures aside, in the order of their paths. Lists of different
-/// lengths are one place.
+/// The first `most` places where two answers differ, lists of signatures aside, in the order of their paths. Lists of
+/// different lengths are one place.
 pub fn differences(found: &Value, wanted: &Value, most: usize) -> Vec<Difference> {
     let mut all = Vec::new();
     compare("", (found, wanted), most, &mut all);
@@ -311,9 +275,11 @@ fn compare(path: &str, (found, wanted): (&Value, &Value), most: usize, all: &mut
     match (found, wanted) {
         (Value::Object(one), Value::Object(other)) => {
             let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            for name in names.into_iter().filter(|name| *name != SIGNATURES) {
+            for name in names {
                 let pair = (&found[name], &wanted[name]);
-                compare(&format!("{path}/{name}"), pair, most, all);
+                if lists(name, pair).is_none() {
+                    compare(&format!("{path}/{name}"), pair, most, all);
+                }
             }
         }
         (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
@@ -327,6 +293,16 @@ fn compare(path: &str, (found, wanted): (&Value, &Value), most: usize, all: &mut
             found: short(one),
             wanted: short(other),
         }),
+    }
+}
+
+/// The lists of signatures that two answers have in the field `name`; `None` where it is no such list in one of them.
+fn lists<'a>(name: &str, pair: (&'a Value, &'a Value)) -> Option<(&'a [Value], &'a [Value])> {
+    match pair {
+        (Value::Array(one), Value::Array(other)) if name == SIGNATURES => {
+            Some((one.as_slice(), other.as_slice()))
+        }
+        _ => None,
     }
 }
 
@@ -543,6 +519,36 @@ mod tests {
                 fast: false,
             }],
             answer: Some(json!({"execution": {}})),
+        }
+    }
+
+    #[test]
+    fn lists_of_signatures_are_not_compared_and_what_else_has_their_name_is() {
+        let judged = json!({"execution": {"actions": ["0x01"], "signatures": [{"a": 1}]}});
+        let flaw = |change: &dyn Fn(&mut Value)| {
+            let mut answer = judged.clone();
+            change(&mut answer);
+            let document = Document {
+                answer: Some(answer),
+                ..document()
+            };
+            document.check_answer(&judged).map(|flaw| flaw.to_string())
+        };
+        let execution = || json!({"actions": ["0x02"], "signatures": []});
+        for list in [json!([]), json!([{"a": 2}, {}])] {
+            let found = flaw(&|answer| answer["execution"]["signatures"] = list.clone());
+            assert_eq!(found, None, "{list}");
+        }
+        for other in [json!({"execution": execution()}), json!("0x"), Value::Null] {
+            let found = flaw(&|answer| answer["execution"]["signatures"] = other.clone());
+            let wanted =
+                format!(r#"answer/execution/signatures: {other}, judged again [{{"a":1}}]"#);
+            assert_eq!(found, Some(wanted));
+        }
+        for added in [json!({"execution": execution()}), json!([execution()])] {
+            let found = flaw(&|answer| answer["signatures"] = added.clone());
+            let wanted = format!("answer/signatures: {added}, judged again null");
+            assert_eq!(found, Some(wanted));
         }
     }
 

@@ -272,6 +272,13 @@ mod tests {
         other["execution"]["signatures"] = json!([]);
         let ok = |body: &Value| answered(200, body.clone());
         assert_eq!(field(&ok(&one), &ok(&other)), None);
+        let mut without = one.clone();
+        let execution = without["execution"].as_object_mut().unwrap();
+        execution.remove("signatures");
+        assert_eq!(
+            field(&ok(&one), &ok(&without)).unwrap(),
+            "/execution/signatures"
+        );
         other["execution"]["actions"][0] = json!("0x2");
         assert_eq!(
             field(&ok(&one), &ok(&other)).unwrap(),

@@ -191,10 +191,15 @@ async fn answered(config: &Config, rules: &Rules, document: &Document) -> anyhow
     if !judged.status.is_success() {
         bail!("{}", judged.answer);
     }
+    sign(&mut judged, document);
+    Ok(judged)
+}
+
+/// Puts the document's signature in place of nobody's in the oracle's answer.
+pub fn sign(judged: &mut Judged, document: &Document) {
     if let Some(nobody) = Judging::nobody() {
         signed_by(&mut judged.answer, nobody, document);
     }
-    Ok(judged)
 }
 
 /// The claim of a document's request.

@@ -44,6 +44,8 @@ struct Findings {
     remarks: Vec<String>,
     /// The rules besides finality that its claim meets, in words.
     met: Vec<String>,
+    /// The oracle's answer, judged again over the evidence, with the document's signature.
+    answer: Value,
 }
 
 impl Verify {
@@ -61,10 +63,12 @@ impl Verify {
             found.wrong.push(Flaw::Request.to_string());
         } else {
             let judging = Judging::over(&config, &rules, &document.reads, document.signed_at)?;
-            let judged = judging.judge(&claim).await?;
+            let mut judged = judging.judge(&claim).await?;
             let evidence = self.compared(&document, "the evidence", &judged);
             found.wrong.extend(evidence);
+            explain::sign(&mut judged, &document);
             found.met = judged.met;
+            found.answer = judged.answer;
             if self.chains {
                 let judged = Judging::over_chains(&config, &rules)?.judge(&claim).await?;
                 let chains = self.compared(&document, "the chains", &judged);
@@ -104,6 +108,7 @@ impl Verify {
             wrong: flaws.iter().map(ToString::to_string).collect(),
             remarks: Vec::new(),
             met: Vec::new(),
+            answer: Value::Null,
         };
         let signer = document.signer;
         match self.accepted(config) {
@@ -156,7 +161,7 @@ impl Verify {
             }
             Some(_) => {}
         }
-        let mut flaws = document.check_signatures(&digests);
+        let mut flaws = document.check_signatures(&judged.answer, &digests);
         if let Some(one) = found.filter(|_| !self.other_rules) {
             flaws.extend(document.check_rules(&one.rules));
         }
@@ -201,15 +206,12 @@ fn told(document: &Document, rules: &Rules, found: &Findings) -> anyhow::Result<
     let remarks = found.remarks.iter();
     lines.extend(remarks.map(|what| format!("remark      {what}")));
     lines.extend(quorums(&document.reads, rules));
-    let (answer, rules) = (
-        document.answer.clone().unwrap_or_default(),
-        rules.unasked()?,
-    );
+    let rules = rules.unasked()?;
     let grounds = Grounds {
         rules: &rules,
         reads: &document.reads,
         met: &found.met,
-        answer: &answer,
+        answer: &found.answer,
     };
     lines.extend(grounds.lines_by(&document.rules));
     Ok(lines)

@@ -519,6 +519,12 @@ fn signed_as(document: &mut Value, signer: String, signature: String) {
     document["signature"] = json!(signature);
 }
 
+/// The signatures of the execution in a document's answer.
+fn signatures_of(document: &mut Value) -> &mut Vec<Value> {
+    let list = document["answer"]["execution"]["signatures"].as_array_mut();
+    list.unwrap()
+}
+
 /// The only document about a transaction.
 async fn document(setup: &Setup, daemon: &Daemon, chain: &str, transaction: &str) -> Value {
     let words = ["explain", "--json", chain, transaction];
@@ -746,6 +752,64 @@ async fn a_document_that_was_changed_is_refused_with_the_reason() {
             ),
             "answer/execution/signatures/0",
         ),
+        (
+            "domain's contract",
+            set(
+                "/answer/execution/signatures/0/oracleContract".into(),
+                json!("0x00000000000000000000000000000000000000aa"),
+            ),
+            "answer/execution/signatures/0/oracleContract: ",
+        ),
+        (
+            "domain's chain",
+            set(
+                "/answer/execution/signatures/0/oracleChainId".into(),
+                json!("1"),
+            ),
+            "answer/execution/signatures/0/oracleChainId: ",
+        ),
+        (
+            "another message",
+            Box::new(|value| {
+                let mut execution = value["answer"]["execution"].clone();
+                execution["actions"] = json!(["0x00"]);
+                execution["signatures"] = json!([]);
+                value["answer"]["signatures"] = json!({"execution": execution});
+            }),
+            "answer/signatures: ",
+        ),
+        (
+            "another message in a signature",
+            Box::new(|value| {
+                let execution = json!({"actions": ["0x00"], "signatures": []});
+                signatures_of(value)[0]["execution"] = execution;
+            }),
+            "answer/execution/signatures/0/execution: ",
+        ),
+        (
+            "a message in place of signatures",
+            set(
+                "/answer/execution/signatures".into(),
+                json!({"execution": {"actions": ["0x00"], "signatures": []}}),
+            ),
+            "answer/execution/signatures: ",
+        ),
+        (
+            "a domain without a signer in front",
+            Box::new(|value| {
+                let domain = json!({"oracleChainId": "1", "oracleContract": "0xaa"});
+                signatures_of(value).insert(0, domain);
+            }),
+            "answer/execution/signatures/0: ",
+        ),
+        (
+            "the signature twice",
+            Box::new(|value| {
+                let again = signatures_of(value)[0].clone();
+                signatures_of(value).push(again);
+            }),
+            "answer/execution/signatures/1: ",
+        ),
     ];
     let text = sound.to_string();
     let words = ["verify", "--signer", SIGNER, "-"];
@@ -829,9 +893,19 @@ async fn a_document_is_verified_with_the_files_alone_and_not_by_another_finality
     for line in [
         format!("quorum      {chain}: agreed by 1 of 1 providers"),
         "rule        ".into(),
+        "message     execution {".into(),
+        "              for {\"oracleChainId\":\"31337\",".into(),
         "action      mint ".into(),
     ] {
         assert!(proved.contains(&line), "{line}: {proved}");
+    }
+    // The message is the one that was judged again, whether or not the document shows it and its signature.
+    let (mut bare, mut unshown) = (document.clone(), document.clone());
+    signatures_of(&mut bare).clear();
+    unshown.as_object_mut().unwrap().remove("answer");
+    for other in [bare, unshown] {
+        let told = elsewhere(&setup, &[], &["verify", "-"], &other.to_string()).await;
+        assert_eq!(told.unwrap(), proved);
     }
     let directory = TempDir::new().unwrap();
     let deeper = listed(setup.clone(), &directory, |chains, _| {

@@ -26,7 +26,7 @@ fn add(name: &str, value: &Value, lines: &mut Vec<String>) {
             if let Some(Value::Array(signatures)) = fields.get(SIGNATURES) {
                 lines.extend(message(name, fields, signatures));
             }
-            for (name, value) in fields {
+            for (name, value) in fields.iter().filter(|(name, _)| *name != SIGNATURES) {
                 add(name, value, lines);
             }
         }
@@ -139,9 +139,14 @@ mod tests {
             json!({"message": "no", "code": "NO"}),
             json!({"messages": [{"data": {}, "result": {}}]}),
             json!({"signatures": "none"}),
+            json!({"signatures": {"execution": {"actions": ["0x02"], "signatures": []}}}),
             Value::Null,
         ] {
             assert_eq!(lines(&answer), [""; 0], "{answer}");
         }
+        let inside = json!({"id": "0x4", "signatures": [{"trigger": {"signatures": []}}]});
+        let shown = lines(&inside);
+        let messages = shown.iter().filter(|line| line.starts_with("message "));
+        assert_eq!(messages.count(), 1, "{shown:?}");
     }
 }
