@@ -1,6 +1,15 @@
+use bitcoin::OutPoint;
+use proptest::{collection, prelude::*, sample};
+
 use crate::{
     OrderCall,
-    bitcoin::network::{LOCAL, MAIN},
+    bitcoin::{
+        network::{LOCAL, MAIN},
+        trade::{
+            coin::Coin,
+            version::{self, Before, Plan, Rates, Rise},
+        },
+    },
     types::{Amount, Bytes},
 };
 
@@ -39,15 +48,36 @@ fn filled(payments: &[Payout], calls: &[OrderCall]) -> Result<Fill, CodecError> 
     })
 }
 
-fn outputs(draft: &Draft) -> Vec<(String, u64)> {
+fn refunded(payment: &Payout) -> Draft {
+    let sent = MAIN.send(&PaymentTerms {
+        from: &address(SOLVER),
+        to: &payment.to,
+        currency: &payment.currency,
+        amount: payment.amount,
+        order: ORDER,
+    });
+    sent.unwrap()
+}
+
+fn content(draft: &Draft) -> Vec<TxOut> {
     let Ok(Content::Outputs(outputs)) = Content::of(draft) else {
         panic!("no outputs");
     };
+    outputs
+}
+
+/// What outputs name.
+fn notes(outputs: &[TxOut]) -> Vec<TxOut> {
+    let notes = outputs.iter().filter(|it| it.script_pubkey.is_op_return());
+    notes.cloned().collect()
+}
+
+fn outputs(draft: &Draft) -> Vec<(String, u64)> {
     let shown = |output: &TxOut| {
         let text = MAIN.address_text(&output.script_pubkey);
         (text.unwrap_or_default(), output.value.to_sat())
     };
-    outputs.iter().map(shown).collect()
+    content(draft).iter().map(shown).collect()
 }
 
 #[test]
@@ -58,10 +88,7 @@ fn a_fill_pays_each_and_names_its_order() {
     let named = (String::new(), 0);
     let paid = [(SHOP.to_owned(), 70_000), (FRIEND.to_owned(), 600), named];
     assert_eq!(outputs(&fill.draft), paid);
-    let Ok(Content::Outputs(all)) = Content::of(&fill.draft) else {
-        panic!("no outputs");
-    };
-    assert_eq!(all.last(), Some(&body::note(ORDER)));
+    assert_eq!(content(&fill.draft).last(), Some(&body::note(ORDER)));
 }
 
 #[test]
@@ -104,17 +131,45 @@ fn calls_and_addresses_of_other_networks_are_refused() {
 
 #[test]
 fn a_payment_can_be_given_another_name() {
-    let sent = MAIN.send(&PaymentTerms {
-        from: &address(SOLVER),
-        to: &address(SHOP),
-        currency: &native(),
-        amount: Amount::from(9_000),
-        order: ORDER,
-    });
-    let sent = sent.unwrap();
+    let sent = refunded(&payout(SHOP, 9_000));
     let renamed = MAIN.name(sent.clone(), B256::ZERO).unwrap();
     assert_eq!((renamed.value, &renamed.from), (sent.value, &sent.from));
     assert_eq!(outputs(&renamed), outputs(&sent));
     assert_ne!(renamed, sent);
     assert_eq!(MAIN.name(renamed, ORDER).unwrap(), sent);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Of a transaction that names several orders, or none, oracles attest no payment.
+    #[test]
+    fn a_draft_and_each_of_its_versions_name_one_order(
+        paid in collection::vec((sample::select(vec![SHOP, FRIEND]), 600_u64..1_000_000), 1..6),
+        (other, rate) in (any::<[u8; 32]>(), 1_u64..50),
+    ) {
+        let paid: Vec<_> = paid.into_iter().map(|(to, satoshis)| payout(to, satoshis)).collect();
+        let (own, other) = (MAIN.script(SOLVER).unwrap(), B256::from(other));
+        let coins = [Coin { outpoint: OutPoint::null(), value: 10_000_000, height: 1 }];
+        for made in [filled(&paid, &[]).unwrap().draft, refunded(&paid[0])] {
+            let renamed = MAIN.name(made.clone(), other).unwrap();
+            for (draft, order) in [(made, ORDER), (renamed, other)] {
+                let (note, outputs) = (body::note(order), content(&draft));
+                prop_assert_eq!(notes(&outputs), std::slice::from_ref(&note));
+                let plan = Plan { coins: &coins, outputs: &outputs, change: &own };
+                let cancels = Plan { outputs: &[], ..plan };
+                let first = plan.first(rate).unwrap();
+                prop_assert_eq!(notes(&first.output), std::slice::from_ref(&note));
+                let before = Before { fee: plan.fee(&first).unwrap(), size: version::size(&first) };
+                for rise in [Rise::Least, Rise::Quarter] {
+                    let rates = Rates { now: 2 * rate, most: 1_000 };
+                    let dearer = plan.replacing(before, rates, rise).unwrap();
+                    prop_assert_eq!(notes(&dearer.output), std::slice::from_ref(&note));
+                    // What cancels is for no order.
+                    let cancel = cancels.replacing(before, rates, rise).unwrap();
+                    prop_assert!(notes(&cancel.output).is_empty());
+                }
+            }
+        }
+    }
 }
