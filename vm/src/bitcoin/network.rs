@@ -113,18 +113,21 @@ mod tests {
         for (name, hrp, first) in [
             ("main", "bc", "000000000019d668"),
             ("test", "tb", "000000000933ea01"),
+            ("testnet4", "tb", "00000000da84f2ba"),
             ("signet", "tb", "00000008819873e9"),
             ("regtest", "bcrt", "0f9188f13cb7b2c7"),
         ] {
             let named = entry(json!({ "network": name }));
             assert_eq!(Network::of(&named).unwrap().hrp, hrp);
+            let family = family(&named).unwrap();
+            assert_eq!(std::ptr::eq(family, &TESTNET), hrp == "tb", "{name}");
             let genesis = genesis(&named).unwrap().unwrap().to_string();
             assert!(genesis.starts_with(first), "{name}: {genesis}");
         }
         let silent = entry(json!({ "network": null }));
         assert_eq!(Network::of(&silent).unwrap().hrp, "bc");
         assert_eq!(genesis(&silent), Ok(None));
-        for wrong in [json!("mainnet"), json!(1), json!("")] {
+        for wrong in [json!("mainnet"), json!("testnet5"), json!(1), json!("")] {
             assert!(family(&entry(json!({ "network": wrong }))).is_err());
         }
         assert!(genesis(&entry(json!({ "genesisHash": "00" }))).is_err());
@@ -132,6 +135,7 @@ mod tests {
 
     #[test]
     fn networks_refuse_each_others_addresses() {
+        let fourth = Network::of(&entry(json!({ "network": "testnet4" }))).unwrap();
         let texts = [
             (&MAIN, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"),
             (&TEST, "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx"),
@@ -140,7 +144,7 @@ mod tests {
             (&TEST, "mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn"),
         ];
         for (own, text) in texts {
-            for network in [&MAIN, &TEST, &LOCAL] {
+            for network in [&MAIN, &TEST, fourth, &LOCAL] {
                 // Base58 addresses of test networks and local ones are alike.
                 let alike = network.initials == own.initials && text.starts_with('m');
                 let encoded = network.encode_address(text);
