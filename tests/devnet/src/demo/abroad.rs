@@ -25,18 +25,25 @@ const AMOUNT: u64 = 2_000_000;
 /// What is deposited here for an order that is filled abroad.
 pub const DEPOSITED: u64 = ETH / 20;
 
-/// Bitcoin, where there is a bitcoind, and Solana. Says what is missing, and why: nobody waits for a build here.
+/// Bitcoin, where there is a bitcoind, and Solana.
 pub async fn start(page: &Page) -> Result<Vec<Arc<Abroad>>> {
     page.line("starting Bitcoin and Solana ...")?;
-    let mut all = Vec::new();
-    if tools::has_bitcoind()? {
-        all.push(Arc::new(Abroad::bitcoin().await?));
-    } else {
-        page.line("no bitcoind on PATH, and none was built yet (the tests build one, in 10 to 20 minutes):")?;
-        page.line("the story goes on without Bitcoin")?;
+    let bitcoin = bitcoin(tools::has_bitcoind()?, |line| page.line(line)).await?;
+    let solana = Abroad::solana().await?;
+    Ok(bitcoin.into_iter().chain([solana]).map(Arc::new).collect())
+}
+
+/// Bitcoin, where there is a bitcoind. Says what is missing, and why: nobody waits for a build here.
+async fn bitcoin(
+    has_bitcoind: bool,
+    mut say: impl FnMut(&str) -> Result<()>,
+) -> Result<Option<Abroad>> {
+    if has_bitcoind {
+        return Ok(Some(Abroad::bitcoin().await?));
     }
-    all.push(Arc::new(Abroad::solana().await?));
-    Ok(all)
+    say("no bitcoind on PATH, and none was built yet (the tests build one, in 10 to 20 minutes):")?;
+    say("the story goes on without Bitcoin")?;
+    Ok(None)
 }
 
 impl Story<'_> {
@@ -190,4 +197,25 @@ pub fn shown(site: &Abroad, amount: U256) -> String {
         "{} {symbol}",
         text.trim_end_matches('0').trim_end_matches('.')
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn where_there_is_no_bitcoind_that_is_said_and_nothing_is_started() {
+        let mut told = Vec::new();
+        let say = |line: &str| {
+            told.push(line.to_owned());
+            Ok(())
+        };
+        assert!(bitcoin(false, say).await.unwrap().is_none());
+        assert!(told[0].starts_with("no bitcoind on PATH, and none was built yet"));
+        assert_eq!(told[1..], ["the story goes on without Bitcoin"]);
+        // Nobody reads it.
+        assert!(bitcoin(false, |_| bail!("closed")).await.is_err());
+    }
 }
