@@ -68,6 +68,17 @@ impl Bench {
         bench
     }
 
+    /// A bench whose deposit was sighted and is in a block since, so that no provider lists it; and what they listed.
+    async fn included() -> (Self, WaitingTx) {
+        let mut bench = Self::start().await;
+        let shown = waiting(1, bench.deposit());
+        bench.show(std::slice::from_ref(&shown));
+        bench.rounds(1).await;
+        bench.include(1);
+        bench.show(&[]);
+        (bench, shown)
+    }
+
     /// All providers show these.
     fn show(&self, waiting: &[WaitingTx]) {
         for pool in &self.pools {
@@ -294,12 +305,8 @@ fn transactions(bench: &Bench) -> Transactions {
 
 #[tokio::test]
 async fn a_request_waits_again_when_the_block_of_its_sighted_deposit_has_left_the_chain() {
-    let mut bench = Bench::start().await;
+    let (mut bench, _) = Bench::included().await;
     let transactions = transactions(&bench);
-    bench.show(&[waiting(1, bench.deposit())]);
-    bench.rounds(1).await;
-    bench.include(1);
-    bench.show(&[]);
     bench.rounds(MISSED).await;
     assert_eq!(bench.status().await, Status::Pending);
     assert!(bench.is_watched().await);
@@ -314,12 +321,7 @@ async fn a_request_waits_again_when_the_block_of_its_sighted_deposit_has_left_th
 
 #[tokio::test]
 async fn what_is_in_a_block_is_seldom_asked_for_by_name() {
-    let mut bench = Bench::start().await;
-    let shown = waiting(1, bench.deposit());
-    bench.show(std::slice::from_ref(&shown));
-    bench.rounds(1).await;
-    bench.include(1);
-    bench.show(&[]);
+    let (mut bench, shown) = Bench::included().await;
     bench.rounds(MISSED + INCLUDED - 1).await;
     let named = || *bench.pools[0].named.lock().unwrap();
     assert!((1..=4).contains(&named()), "{}", named());
@@ -334,12 +336,7 @@ async fn what_is_in_a_block_is_seldom_asked_for_by_name() {
 
 #[tokio::test]
 async fn what_waits_again_after_its_block_is_sighted_again() {
-    let mut bench = Bench::start().await;
-    let shown = waiting(1, bench.deposit());
-    bench.show(std::slice::from_ref(&shown));
-    bench.rounds(1).await;
-    bench.include(1);
-    bench.show(&[]);
+    let (mut bench, shown) = Bench::included().await;
     bench.rounds(MISSED).await;
     let place = Inclusion::from(&bench.script.block(AT));
     let deposit = apply::deposit("origin", &fixtures::tx(1), &place, &bench.deposit());
