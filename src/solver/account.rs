@@ -239,6 +239,7 @@ impl SolverAccount {
             SubmitError::Codec(error) => error.into(),
             SubmitError::Unsigned(error) => error.into(),
             SubmitError::Dear => SolverError::Dear(network()),
+            SubmitError::Dearer { asked, most } => SolverError::Dearer(network(), asked, most),
             SubmitError::Short { available, needed } => SolverError::Short {
                 network: network(),
                 currency: self.chain.native.text().to_owned(),

@@ -131,6 +131,7 @@ impl Solver {
             intent: Intent {
                 draft,
                 work,
+                besides: None,
                 spends: Vec::new(),
             },
             keeps: false,

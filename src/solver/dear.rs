@@ -23,13 +23,14 @@ const MUCH: u64 = 500;
 const CENT: u64 = 10_000_000_000_000_000;
 
 impl Solver {
-    /// Whether the order's fill costs too much now.
-    pub(super) async fn is_dear(
+    /// What the chain may charge for the order's fill besides its work, in the native currency; `None`: the fill costs
+    /// too much now.
+    pub(super) async fn most_besides(
         &self,
         view: &View,
         account: &SolverAccount,
         draft: &Draft,
-    ) -> Result<bool, SolverError> {
+    ) -> Result<Option<Amount>, SolverError> {
         let (request, order) = (&view.request, view.request.order_id);
         let rate = account.chain.providers.signed(account.recent_rate().await?);
         let work = request.fill_work;
@@ -42,19 +43,17 @@ impl Solver {
         if more > most.min(cents(MUCH).max(charged / U256::from(4))) {
             let (rate, charged) = (rate.expected(), request.fill_rate);
             tracing::warn!(%order, rate, %charged, "gas is too dear now");
-            return Ok(true);
-        }
-        let asked = account.besides(draft).await?;
-        if asked.is_zero() {
-            return Ok(false);
+            return Ok(None);
         }
         let room = rate.of((account.chain.providers.usual)(Work::Room));
         let charged = request.fill_besides.saturating_mul(Amount::from(FOLD));
         let most = charged.saturating_add(room);
+        let asked = account.besides(draft).await?;
         if asked > most {
-            tracing::warn!(%order, %asked, %most, "a fill's bytes are too dear now");
+            tracing::warn!(%order, %asked, %most, "the chain charges too much for a fill besides its work now");
+            return Ok(None);
         }
-        Ok(asked > most)
+        Ok(Some(most))
     }
 
     /// A cent in the native currency's smallest unit; nothing where the native currency has no price.

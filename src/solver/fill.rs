@@ -40,13 +40,21 @@ struct Payment {
     amounts: Vec<Amount>,
 }
 
+/// The most that a fill may take.
+struct Most {
+    work: u64,
+    /// What its chain may charge besides, in the native currency.
+    besides: Amount,
+}
+
 impl Solver {
-    /// Begins the fill that `deposit` pays for, with `amounts` for the order's payments.
+    /// Begins the fill that `deposit` pays for, with `amounts` for the order's payments. `priced`: what its chain
+    /// charges besides work, where the order is priced anew.
     pub(super) async fn fill(
         &self,
         view: &View,
         deposit: B256,
-        amounts: Vec<Amount>,
+        (amounts, priced): (Vec<Amount>, Option<Amount>),
     ) -> Result<Paid, SolverError> {
         let request = &view.request;
         if !self.is_ours(request) {
@@ -84,14 +92,20 @@ impl Solver {
         {
             return Ok(Paid::Away);
         }
-        let repriced = view.deposit(&deposit);
-        let repriced = repriced.is_some_and(|deposit| self.is_repriced(view, deposit));
         // An order that is priced anew is charged what its fill costs now.
-        if !repriced && self.is_dear(view, account, &payment.fill.draft).await? {
+        let draft = &payment.fill.draft;
+        let judged = match priced {
+            None => self.most_besides(view, account, draft).await?,
+            priced => priced,
+        };
+        let Some(besides) = judged else {
             return Ok(Paid::Dear);
-        }
+        };
         match self.fill_work(account, request, &payment).await? {
-            Ok(work) => self.pay(view, deposit, payment, work).await,
+            Ok(work) => {
+                let most = Most { work, besides };
+                self.pay(view, deposit, payment, most).await
+            }
             Err(paid) => Ok(paid),
         }
     }
@@ -178,14 +192,15 @@ impl Solver {
         view: &View,
         deposit: B256,
         payment: Payment,
-        work: u64,
+        most: Most,
     ) -> Result<Paid, SolverError> {
         let account = self.account(&view.request.order.output.chain_id)?;
         let plan = Plan {
             owner: Owner::Request(view.request.id),
             intent: Intent {
                 draft: payment.fill.draft,
-                work,
+                work: most.work,
+                besides: Some(most.besides),
                 spends: payment.spends,
             },
             keeps: view.request.api_key.is_none(),
@@ -196,6 +211,11 @@ impl Solver {
         let now = view.now / 1_000;
         let mut taken = match account.take(&plan, now).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
+            Err(error @ SolverError::Dearer(..)) => {
+                let order = view.request.order_id;
+                tracing::warn!(%order, %error, "a fill is dearer than it was judged");
+                return Ok(Paid::Dear);
+            }
             taken => taken?,
         };
         taken.batch = self.counted(taken.batch, &view.request.id, now)?;

@@ -63,8 +63,9 @@ pub enum Worth {
 /// decision; see [`fund`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// To pay these amounts, one for each payment of the order's output.
-    Pay(Vec<U256>),
+    /// To pay these amounts, one for each payment of the order's output. Where the order is priced anew: with what its
+    /// chain charges for the fill besides work, in the native currency.
+    Pay(Vec<U256>, Option<U256>),
     /// Nothing yet: the solver has too little.
     Short,
     /// Nothing yet: the operator, a breaker or a limit holds fills.
@@ -127,7 +128,8 @@ pub enum Step {
 /// What becomes of the deposit that decides the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Funding {
-    Pay(Vec<U256>),
+    /// As [`Offer::Pay`].
+    Pay(Vec<U256>, Option<U256>),
     Wait,
     Fail(FailReason),
 }
@@ -218,7 +220,7 @@ pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
     };
     let late = |reason| within(case.patience.funds, reason);
     match offer {
-        Offer::Pay(amounts) => Funding::Pay(amounts.clone()),
+        Offer::Pay(amounts, besides) => Funding::Pay(amounts.clone(), *besides),
         Offer::Short => late(FailReason::SolverBalanceTooLow),
         Offer::Held => late(FailReason::SolverCapacityExceeded),
         Offer::Unpriced => late(FailReason::NoQuotes),

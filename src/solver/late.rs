@@ -56,15 +56,16 @@ impl Solver {
             let data = self.fill_besides(request, &amounts).await;
             let data = data.map_err(|error| Unpriced(error.to_string()))?;
             let burden = Burden { data, together };
-            self.repricing.reprice(request, burden, now).await
+            let repriced = self.repricing.reprice(request, burden, now).await?;
+            Ok::<_, Unpriced>((repriced, Some(data)))
         };
         match repriced.await {
-            Ok(Repriced::Promised) => Offer::Pay(amounts),
-            Ok(Repriced::Less(amount)) => {
+            Ok((Repriced::Promised, besides)) => Offer::Pay(amounts, besides),
+            Ok((Repriced::Less(amount), besides)) => {
                 tracing::info!(%order, %amount, "a late deposit is filled at what it is worth now");
-                Offer::Pay(vec![amount])
+                Offer::Pay(vec![amount], besides)
             }
-            Ok(Repriced::Nothing) => Offer::Refuse(FailReason::Slippage),
+            Ok((Repriced::Nothing, _)) => Offer::Refuse(FailReason::Slippage),
             Err(error) => {
                 tracing::warn!(%order, %error, "a late deposit waits");
                 Offer::Unpriced

@@ -119,6 +119,8 @@ pub enum SolverError {
     Stalled(String, u64),
     #[error("{0}: inclusion costs more than the operator's limit")]
     Dear(String),
+    #[error("{0}: {1} is charged besides a payment's work, at most {2} may be")]
+    Dearer(String, Amount, Amount),
     #[error("{0}: enough is being given back to who may refuse it: this waits for its turn")]
     Crowded(String),
     #[error("the solver does not work on {0}")]
@@ -346,11 +348,8 @@ impl Solver {
         let mut batch = std::mem::take(&mut taken.batch);
         let (id, kept) = (taken.id.clone(), taken.attempt.clone());
         // The operator may have paused the solver since the decision.
-        if next
-            .legs
-            .last()
-            .is_some_and(|leg| leg.purpose == Purpose::Fill)
-        {
+        let newest = next.legs.last();
+        if newest.is_some_and(|leg| leg.purpose == Purpose::Fill) {
             batch = batch.expect(rows::pause::key(), Expect::Absent);
         }
         self.decide(view, batch, &next, |facts| {

@@ -76,12 +76,12 @@ impl Solver {
         let together = deposit.map_or(1, |deposit| deposit.together);
         let offer = match deposit.is_some_and(|deposit| self.is_repriced(view, deposit)) {
             true => self.reprice((request, together), amounts, now).await,
-            false => Offer::Pay(amounts),
+            false => Offer::Pay(amounts, None),
         };
         if offer == Offer::Unpriced && !late {
             return Ok(Offer::Away);
         }
-        if let Offer::Pay(amounts) = &offer
+        if let Offer::Pay(amounts, _) = &offer
             && !self.enter((request, deposit), amounts, now).await?
         {
             return Ok(Offer::Held);
@@ -117,7 +117,7 @@ impl Solver {
     async fn try_fund(&self, view: &View, deposit: B256) -> Result<Paid, SolverError> {
         let offer = self.offer(view, &deposit).await?;
         match self.judged(view, &deposit, &offer) {
-            Funding::Pay(amounts) => self.fill(view, deposit, amounts).await,
+            Funding::Pay(amounts, besides) => self.fill(view, deposit, (amounts, besides)).await,
             Funding::Fail(reason) => Ok(Paid::Fails(reason)),
             Funding::Wait => Ok(Paid::Waits),
         }
@@ -139,7 +139,7 @@ impl Solver {
         };
         match self.judged(view, &deposit, &offer) {
             Funding::Fail(reason) => self.decline(view, deposit, reason).await,
-            Funding::Wait | Funding::Pay(_) => self.wait(view, deposit).await,
+            Funding::Wait | Funding::Pay(..) => self.wait(view, deposit).await,
         }
     }
 

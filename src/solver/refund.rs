@@ -28,6 +28,7 @@ use crate::{
     },
 };
 
+use self::bill::Bill;
 pub(super) use self::bill::converted;
 
 /// What is given back, and why.
@@ -105,12 +106,12 @@ impl Solver {
             tracing::warn!(network, %order, %currency, "too little to give a deposit back");
             return Ok(Paid::Short);
         }
-        let (work, cost) = match self.bill(view, gift, (&to, &currency)).await? {
+        let bill = match self.bill(view, gift, (&to, &currency)).await? {
             Ok(bill) => bill,
             Err(paid) => return Ok(paid),
         };
         let charged = self.charged(view, (gift.deposit, gift.purpose)).await?;
-        let Some(amount) = cost.and_then(|cost| left(gift, cost, charged)) else {
+        let Some(amount) = bill.cost.and_then(|cost| left(gift, cost, charged)) else {
             return Ok(Paid::NotYet(RefundFailReason::AmountTooLowToRefund));
         };
         let native = currency == account.chain.native;
@@ -127,12 +128,13 @@ impl Solver {
         }
         let draft = payment(account, &payout, order)?;
         // The recipient's code may succeed with the whole amount only, which the fee has made smaller since.
-        if account.simulate_with(&draft, work).await?.is_err() {
+        if account.simulate_with(&draft, bill.work).await?.is_err() {
             return Ok(Paid::Refused(RefundFailReason::ManualRefundRequired));
         }
         let intent = Intent {
             draft,
-            work,
+            work: bill.work,
+            besides: Some(bill.besides),
             spends: match native {
                 true => Vec::new(),
                 false => vec![(payout.currency.clone(), amount)],
@@ -166,7 +168,9 @@ impl Solver {
             self.bill(view, &gift, (&to, &currency)).await
         };
         match cost.await {
-            Ok(Ok((_, Some(cost)))) => room(&gift, cost).unwrap_or_default(),
+            Ok(Ok(Bill {
+                cost: Some(cost), ..
+            })) => room(&gift, cost).unwrap_or_default(),
             Ok(_) => Amount::ZERO,
             Err(_) => room(&gift, Amount::ZERO).unwrap_or_default(),
         }
@@ -230,6 +234,7 @@ impl Solver {
                 || view.request.api_key.is_none()
                 || mismatch(&view.request, gift.deposit).is_some(),
         };
+        // What has become dearer since the bill is an error: the next look bills it.
         let taken = match account.take(&plan, view.now / 1_000).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,

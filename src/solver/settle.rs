@@ -169,6 +169,7 @@ impl Settler {
                 let intent = Intent {
                     draft,
                     work,
+                    besides: None,
                     spends: Vec::new(),
                 };
                 self.submit(task, attested, intent).await

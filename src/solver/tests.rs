@@ -8,6 +8,7 @@ mod late;
 mod pauses;
 mod providers;
 mod random;
+mod rents;
 pub mod rig;
 mod routers;
 mod soon;
@@ -617,7 +618,7 @@ async fn a_fill_that_is_judged_when_the_solver_is_paused_does_not_begin() {
     handle(&rig).pause("a drill").await.unwrap();
     let deposit = view.facts.deposits[0].onchain_id;
     let amounts = super::fill::quoted(&request).unwrap();
-    let begun = solver.fill(&view, deposit, amounts).await;
+    let begun = solver.fill(&view, deposit, (amounts, None)).await;
     assert!(matches!(
         begun,
         Err(SolverError::Requests(RequestsError::Refused))

@@ -39,6 +39,7 @@ async fn promised(world: &World, owner: Owner) -> B256 {
         intent: Intent {
             draft: Draft::call(Call::nothing(&account.owner)),
             work: 100_000,
+            besides: None,
             spends: Vec::new(),
         },
         keeps: false,

@@ -634,10 +634,12 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
     let fixture = fixture.with(waiting);
     let judged = |offer: &Offer, now| super::fund(&fixture.case(now), &id(1), offer);
     let amounts = vec![U256::from(5)];
-    assert_eq!(
-        judged(&Offer::Pay(amounts.clone()), NOW),
-        Funding::Pay(amounts)
-    );
+    for besides in [None, Some(U256::from(7))] {
+        assert_eq!(
+            judged(&Offer::Pay(amounts.clone(), besides), NOW),
+            Funding::Pay(amounts.clone(), besides)
+        );
+    }
     let refused = judged(&Offer::Refuse(FailReason::Slippage), NOW);
     assert_eq!(refused, Funding::Fail(FailReason::Slippage));
     for (offer, reason) in [

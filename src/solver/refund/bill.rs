@@ -13,15 +13,23 @@ use crate::{
     solver::{Paid, Solver, SolverError, View, account::SolverAccount},
 };
 
+/// What the transaction that gives back takes.
+pub(super) struct Bill {
+    pub work: u64,
+    /// What its chain charges besides, in the native currency.
+    pub besides: Amount,
+    /// What it costs with its settlement, in the currency of the gift; `None`: more than a number can say.
+    pub cost: Option<Amount>,
+}
+
 impl Solver {
-    /// The work of the transaction that gives back, and what it costs with its settlement in the currency of the gift
-    /// (`None`: more than a number can say); or why nothing is given back now.
+    /// What giving back takes; or why nothing is given back now.
     pub(super) async fn bill(
         &self,
         view: &View,
         gift: &Gift<'_>,
         (to, currency): (&Address, &Address),
-    ) -> Result<Result<(u64, Option<Amount>), Paid>, SolverError> {
+    ) -> Result<Result<Bill, Paid>, SolverError> {
         let manual = RefundFailReason::ManualRefundRequired;
         let account = self.account(&gift.deposit.network)?;
         let whole = Payout {
@@ -34,8 +42,8 @@ impl Solver {
             return Ok(Err(Paid::Refused(manual)));
         };
         let now = view.now / 1_000;
-        let fee = account.fee(&draft, work).await?.total();
-        let cost = match self.cost(account, currency, fee, now).await {
+        let fee = account.fee(&draft, work).await?;
+        let cost = match self.cost(account, currency, fee.total(), now).await {
             Err(SolverError::Price(PriceError::Unknown(_))) => {
                 return Ok(Err(Paid::NotYet(manual)));
             }
@@ -49,7 +57,11 @@ impl Solver {
             }
             Purpose::Fill | Purpose::Excess => Amount::ZERO,
         };
-        Ok(Ok((work, cost.map(|cost| cost.saturating_add(settlement)))))
+        Ok(Ok(Bill {
+            work,
+            besides: fee.besides,
+            cost: cost.map(|cost| cost.saturating_add(settlement)),
+        }))
     }
 
     /// The work that a refund is sent with. `None` where it would fail, or would fail with so much work and no more, or

@@ -443,6 +443,7 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
                 value: Amount::ZERO,
             }),
             work: 200_000,
+            besides: None,
             spends: Vec::new(),
         },
         keeps: false,

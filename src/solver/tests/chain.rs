@@ -4,6 +4,7 @@
 mod family;
 mod provider;
 mod reader;
+mod rent;
 mod world;
 
 use std::sync::{Arc, Mutex};
@@ -17,6 +18,7 @@ use vm::{
 
 use self::{
     family::Codec,
+    rent::Rented,
     world::{Tx, nonce_of},
 };
 pub use self::{family::Steps, world::World};
@@ -211,7 +213,14 @@ impl FakeChain {
         let opened = opened.unwrap().unwrap();
         let (without_code, pays_as_signed) =
             self.with(|world| (world.without_code, world.pays_as_signed));
+        let rented = Arc::new(Rented {
+            chain: self.clone(),
+            fees: opened.fees.clone(),
+            accounts: opened.accounts.clone(),
+        });
         Providers {
+            fees: rented.clone(),
+            accounts: rented,
             contracts: opened.contracts.filter(|_| !without_code),
             pays_as_signed,
             ..opened

@@ -17,6 +17,10 @@ pub struct Intent {
     pub draft: Draft,
     /// How much work it may take, as it was simulated.
     pub work: u64,
+    /// The most that the chain may charge for it besides its work, in the native currency, by what its user is charged;
+    /// `None`: whatever it charges. A family whose transactions say what their payer pays for signs none that may cost
+    /// more ([`SubmitError::Dearer`]). Where the chain says it later, nothing is refused here.
+    pub besides: Option<Amount>,
     /// What it takes of currencies other than the native one.
     pub spends: Vec<(Address, Amount)>,
 }
@@ -83,6 +87,9 @@ pub enum SubmitError {
     /// The chain asks more for inclusion than the operator lets it.
     #[error("inclusion costs more than the operator's limit")]
     Dear,
+    /// It has come to cost more besides its work than it may ([`Intent::besides`]).
+    #[error("{asked} is charged besides its work, at most {most} may be")]
+    Dearer { asked: Amount, most: Amount },
     /// What the account can spend now, besides what open attempts hold and what is kept ([`Known::keeps`]), does not pay
     /// for it; in the native currency.
     #[error("{available} can be spent now, {needed} are needed")]

@@ -41,6 +41,8 @@ pub struct World {
     pub charges_for_bytes: bool,
     /// What any transaction's bytes cost; unset where they cost nothing.
     pub data_fee: Option<u64>,
+    /// What making a recipient's account costs: when a payment is judged, and when it is signed.
+    pub rents: [u64; 2],
     /// There are two providers, not three.
     pub pair: bool,
     /// What the first of the providers says that is not so.

@@ -159,9 +159,11 @@ impl Rig {
             ..Trial::free(&draft)
         };
         assert!(wallet.simulate(&trial).await.unwrap().is_ok());
+        let besides = self.providers.fees.besides(&Trial::free(&draft)).await;
         let intent = Intent {
             draft,
             work,
+            besides: Some(besides.unwrap()),
             spends: Vec::new(),
         };
         let submitter = &self.account.submitter;
@@ -313,6 +315,7 @@ async fn payment_expires_by_blocks_and_is_made_anew() {
     let intent = Intent {
         draft: rig.draft(&LAMPORTS, 2_000_000),
         work: 50,
+        besides: None,
         spends: Vec::new(),
     };
     let submitter = &rig.account.submitter;

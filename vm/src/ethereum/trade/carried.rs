@@ -119,6 +119,7 @@ impl Carried {
                 },
             },
             work: self.gas,
+            besides: None,
             spends: spends.collect::<Result<_, CodecError>>()?,
         })
     }

@@ -237,6 +237,7 @@ impl Nonces {
         let intent = Intent {
             draft: nothing,
             work: gas,
+            besides: None,
             spends: Vec::new(),
         };
         Ok(Asked {

@@ -86,10 +86,17 @@ impl Submitter for Payer {
         let Content::Payments(payments) = Content::of(&intent.draft)? else {
             return Err(CodecError("the solver sends nothing but payments".into()).into());
         };
+        let terms = self.terms(&payments, 0).await?;
+        let signature = Amount::from(self.wallet.limits.signature_fee);
+        let asked = terms.rent.saturating_add(signature);
+        // A recipient may have closed an account since the payment was judged. Nobody was charged for its rent.
+        if let Some(most) = intent.besides.filter(|most| asked > *most) {
+            return Err(SubmitError::Dearer { asked, most });
+        }
         Ok(Box::new(Asked {
             payer: self.clone(),
             intent: intent.clone(),
-            terms: self.terms(&payments, 0).await?,
+            terms,
         }))
     }
 

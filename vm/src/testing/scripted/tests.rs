@@ -122,6 +122,7 @@ impl Rig {
         let intent = Intent {
             draft: draft.unwrap(),
             work: 1_000,
+            besides: None,
             spends: vec![(spelled(TOKEN), U256::from(amount))],
         };
         let submitter = &self.account.submitter;

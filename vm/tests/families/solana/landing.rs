@@ -141,9 +141,20 @@ impl Rig {
     }
 
     async fn prepared(&self, draft: Draft, held: &[Bytes]) -> Result<Prepared, SubmitError> {
+        self.judged(draft, None, held).await
+    }
+
+    /// The same, where so many lamports may be charged besides work.
+    async fn judged(
+        &self,
+        draft: Draft,
+        besides: Option<u64>,
+        held: &[Bytes],
+    ) -> Result<Prepared, SubmitError> {
         let intent = Intent {
             draft,
             work: 100,
+            besides: besides.map(Amount::from),
             spends: Vec::new(),
         };
         let submitter = &self.account.submitter;
@@ -663,6 +674,34 @@ async fn account_that_was_closed_since_is_not_paid_for_by_a_later_version() {
     let second = rig.replaced(&attempt).await.unwrap();
     rig.advance(OVER + 20);
     assert!(rig.replaced(&second).await.is_some());
+}
+
+#[tokio::test]
+async fn account_that_was_closed_since_it_was_judged_is_not_paid_for() {
+    let rig = Rig::with_token(0).await;
+    let draft = rig.draft(&[(SHOP, MINT, 9_900)]);
+    let charged = rig.besides(&draft).await;
+    rig.shop(true);
+    let judged = rig.besides(&draft).await;
+    assert_eq!((judged, charged > judged), (5_000, true));
+    let signed = async |besides| rig.judged(draft.clone(), Some(besides), &[]).await;
+    assert!(signed(judged).await.is_ok());
+    rig.shop(false);
+    let dearer = SubmitError::Dearer {
+        asked: Amount::from(charged),
+        most: Amount::from(judged),
+    };
+    assert_eq!(signed(judged).await, Err(dearer));
+    assert!(signed(charged - 1).await.is_err());
+    // It is paid for where it is charged, and where it is there again.
+    assert!(signed(charged).await.is_ok());
+    // One node's word on an account is nobody's.
+    rig.shop(true);
+    rig.nodes[0].change(|world| drop(world.accounts.remove(&shops().to_string())));
+    assert!(signed(judged).await.is_ok());
+    // Lamports make no account.
+    let lamports = rig.draft(&[(SHOP, 0, 700)]);
+    assert!(rig.judged(lamports, Some(judged), &[]).await.is_ok());
 }
 
 /// What is sent to arrive whole is in no price, and its issuer may raise the fee up to the whole.

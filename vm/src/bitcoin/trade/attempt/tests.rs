@@ -25,6 +25,7 @@ fn intent(satoshis: u64) -> Intent {
     Intent {
         draft: Content::Outputs(outputs).draft(&account(1), satoshis),
         work: 1_000,
+        besides: None,
         spends: Vec::new(),
     }
 }

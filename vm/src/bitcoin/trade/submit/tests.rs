@@ -90,6 +90,7 @@ impl Rig {
         Intent {
             draft: draft.unwrap(),
             work: 500,
+            besides: None,
             spends: Vec::new(),
         }
     }

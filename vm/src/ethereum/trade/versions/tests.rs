@@ -23,6 +23,7 @@ fn intent() -> Intent {
             },
         },
         work: 300,
+        besides: None,
         spends: Vec::new(),
     }
 }

@@ -18,6 +18,7 @@ fn intent(amount: u64) -> Intent {
     Intent {
         draft: draft.unwrap(),
         work: 40,
+        besides: None,
         spends: Vec::new(),
     }
 }
