@@ -36,7 +36,7 @@ pub const CHAINS: [(&str, u64, u64); 3] = [
 ];
 
 /// Symbols with their feeds and first prices, in 10^-8 dollars.
-const FEEDS: [(&str, Address, u64); 3] = [
+const FEEDS: [(&str, Address, u64); 5] = [
     (
         "ETH",
         address!("0xf000000000000000000000000000000000000001"),
@@ -52,7 +52,20 @@ const FEEDS: [(&str, Address, u64); 3] = [
         address!("0xf000000000000000000000000000000000000003"),
         100_000_000,
     ),
+    (
+        COINS[0],
+        address!("0xf000000000000000000000000000000000000004"),
+        200_000_000_000,
+    ),
+    (
+        COINS[1],
+        address!("0xf000000000000000000000000000000000000005"),
+        200_000_000_000,
+    ),
 ];
+
+/// The native currencies of both ends where each has its own (`tests/families`).
+pub const COINS: [&str; 2] = ["COINa", "COINb"];
 
 /// Prices as they were, and what feeds make of them: parts of ten thousand by chain and symbol.
 pub struct Prices(

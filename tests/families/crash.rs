@@ -11,7 +11,7 @@ use fastrand::Rng;
 use crate::{
     KINDS, Pair, Verdict,
     bitcoin::FINAL,
-    deal::{Asset, Deal},
+    deal::{Asset, Assets, Deal},
     fuse::Death,
     invariants::Ending,
     lived,
@@ -81,15 +81,21 @@ pub const USERS: [User; 4] = [
     User::DepositsTwice,
 ];
 
+/// Any currencies at both ends.
+pub fn any(rng: &mut Rng) -> Assets {
+    let mut asset = || rng.choice([Asset::Native, Asset::Token]).unwrap();
+    Assets::of(asset(), asset())
+}
+
 impl User {
     /// A quote that this user asks for. One for a user with outputs holds until the user's next transaction: each is
     /// taken at once.
     pub async fn quote(self, m: &mut Machine, rng: &mut Rng) -> Deal {
-        let asset = match self {
-            Self::DepositsTooLittle => Asset::Native,
-            _ => rng.choice([Asset::Native, Asset::Token]).unwrap(),
-        };
-        m.quote(asset, CENTS, self == Self::IsRefunded).await
+        let mut assets = any(rng);
+        if self == Self::DepositsTooLittle {
+            assets.paid = Asset::Native;
+        }
+        m.quote(assets, CENTS, self == Self::IsRefunded).await
     }
 
     /// The user deposits as he does.

@@ -12,17 +12,24 @@ use crate::{
     side::{About, Given, Party},
 };
 
-/// The currency that is deposited and delivered.
+/// A currency of a chain: its native one, or one that is worth a dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asset {
     Native,
     Token,
 }
 
+/// What is deposited, and what is delivered for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assets {
+    pub paid: Asset,
+    pub given: Asset,
+}
+
 /// A quote that the user took.
 #[derive(Clone, Debug)]
 pub struct Deal {
-    pub asset: Asset,
+    pub assets: Assets,
     pub request: B256,
     pub order: B256,
     /// What the deposit is worth, in cents of a dollar.
@@ -52,6 +59,20 @@ impl Asset {
             Self::Native => &about.native,
             Self::Token => &about.token,
         }
+    }
+}
+
+impl Assets {
+    /// `given` for `paid`.
+    pub const fn of(paid: Asset, given: Asset) -> Self {
+        Self { paid, given }
+    }
+}
+
+/// The same is delivered as is deposited.
+impl From<Asset> for Assets {
+    fn from(asset: Asset) -> Self {
+        Self::of(asset, asset)
     }
 }
 
@@ -86,57 +107,59 @@ pub fn code((status, answer): &Answer) -> String {
 }
 
 /// The body of a request for a quote.
-fn wanted(asset: Asset, (from, to): (&About, &About), amount: U256) -> Value {
+fn wanted(assets: Assets, (from, to): (&About, &About), amount: U256) -> Value {
     json!({
         "user": from.user, "recipient": to.recipient, "originChainId": from.number,
-        "destinationChainId": to.number, "originCurrency": asset.of(from),
-        "destinationCurrency": asset.of(to), "amount": amount.to_string(),
+        "destinationChainId": to.number, "originCurrency": assets.paid.of(from),
+        "destinationCurrency": assets.given.of(to), "amount": amount.to_string(),
         "tradeType": "EXACT_INPUT", "refundTo": from.user, "includeProtocolData": true,
     })
 }
 
 impl Machine {
     /// Asks for a quote of `cents` of a dollar. The solver refunds the deposit of a `forced` one at once.
-    pub async fn quote(&mut self, asset: Asset, cents: u64, forced: bool) -> Deal {
+    pub async fn quote(&mut self, assets: impl Into<Assets>, cents: u64, forced: bool) -> Deal {
         let to = self.destination.about().clone();
         let forced = forced.then_some("debug-force-refund");
-        self.quoted((asset, cents), &to, forced).await
+        self.quoted((assets.into(), cents), &to, forced).await
     }
 
     /// Asks for a quote that the user carries out alone, on his own chain.
     pub async fn quote_own(&mut self, asset: Asset, cents: u64) -> Deal {
         let to = self.origin.about().clone();
-        self.quoted((asset, cents), &to, None).await
+        self.quoted((asset.into(), cents), &to, None).await
     }
 
     async fn quoted(
         &mut self,
-        (asset, cents): (Asset, u64),
+        (assets, cents): (Assets, u64),
         to: &About,
         referrer: Option<&str>,
     ) -> Deal {
         let from = self.origin.about();
-        let amount = asset.units(from, cents);
-        let mut body = wanted(asset, (from, to), amount);
+        let amount = assets.paid.units(from, cents);
+        let mut body = wanted(assets, (from, to), amount);
         if let Some(referrer) = referrer {
             body["referrer"] = json!(referrer);
         }
         let answer = self.ask(Method::POST, "/quote/v2", &body).await.unwrap();
-        self.taken((asset, cents), answer)
+        self.taken((assets, cents), answer)
     }
 
     /// Asks for a quote of `cents` of a dollar as the stranger, who is delivered to himself.
-    pub async fn quote_stranger(&mut self, asset: Asset, cents: u64) -> Deal {
+    pub async fn quote_stranger(&mut self, assets: impl Into<Assets>, cents: u64) -> Deal {
+        let assets = assets.into();
         let (from, to) = (self.origin.about(), self.destination.about());
         let changes = json!({
             "user": from.stranger, "refundTo": from.stranger, "recipient": to.stranger,
         });
-        let answer = self.asked(asset, self.units(asset, cents), changes).await;
-        self.taken((asset, cents), answer)
+        let amount = self.units(assets.paid, cents);
+        let answer = self.asked(assets, amount, changes).await;
+        self.taken((assets, cents), answer)
     }
 
     /// The deal of an answer that is a quote.
-    fn taken(&mut self, (asset, cents): (Asset, u64), (status, answer): Answer) -> Deal {
+    fn taken(&mut self, (assets, cents): (Assets, u64), (status, answer): Answer) -> Deal {
         assert_eq!(status, StatusCode::OK, "{answer}");
         let steps = answer["steps"].as_array().unwrap();
         let items = steps
@@ -145,11 +168,11 @@ impl Machine {
         let details = &answer["details"];
         let out = |field: &str| text(&details["currencyOut"][field]).parse().unwrap();
         let deal = Deal {
-            asset,
+            assets,
             cents,
             request: text(&steps[0]["requestId"]).parse().unwrap(),
             order: text(&answer["protocol"]["v2"]["orderId"]).parse().unwrap(),
-            amount: self.units(asset, cents),
+            amount: self.units(assets.paid, cents),
             promised: out("amount"),
             minimum: out("minimumAmount"),
             until: details["validUntil"].as_u64().unwrap(),
@@ -165,9 +188,9 @@ impl Machine {
     }
 
     /// What a request for a quote is answered with, whose body has these fields besides, or instead.
-    pub async fn asked(&self, asset: Asset, amount: U256, changes: Value) -> Answer {
+    pub async fn asked(&self, assets: impl Into<Assets>, amount: U256, changes: Value) -> Answer {
         let ends = (self.origin.about(), self.destination.about());
-        let mut body = wanted(asset, ends, amount);
+        let mut body = wanted(assets.into(), ends, amount);
         let fields = body.as_object_mut().unwrap();
         fields.extend(changes.as_object().unwrap().clone());
         self.ask(Method::POST, "/quote/v2", &body).await.unwrap()
@@ -195,7 +218,7 @@ impl Machine {
 
     /// Sends the deposit of another quote, for the order of this one: a cent more, or it might be the same transaction.
     pub async fn deposit_again(&mut self, deal: &Deal) {
-        let mut other = self.quote(deal.asset, deal.cents + 1, false).await;
+        let mut other = self.quote(deal.assets, deal.cents + 1, false).await;
         other.rename(deal.order);
         self.deposit(&other);
     }
@@ -267,7 +290,7 @@ impl Machine {
         let given = self
             .destination
             .blocks()
-            .given(&about.recipient, deal.asset.of(about));
+            .given(&about.recipient, deal.assets.given.of(about));
         given
             .into_iter()
             .filter(|one| one.order == deal.order)
@@ -280,7 +303,7 @@ impl Machine {
         let given = self
             .origin
             .blocks()
-            .given(&about.user, deal.asset.of(about));
+            .given(&about.user, deal.assets.paid.of(about));
         given
             .into_iter()
             .filter(|one| one.order == deal.order)

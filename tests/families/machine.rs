@@ -31,8 +31,10 @@ pub const SOLVER: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4
 const ATTESTER: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 /// Origin, destination and settlement chain.
 pub const CHAINS: [Named; 3] = market::CHAINS;
-/// The symbol in [`Prices`] of what every native currency is worth.
-pub const COIN: &str = "ETH";
+/// The symbols in [`Prices`] of what the native currencies of origin and destination are worth.
+pub const COINS: [&str; 2] = market::COINS;
+/// The same of the settlement chain.
+const HUB_COIN: &str = "ETH";
 /// Dollars' cents up to which deposits of native currency are acted on in their first block.
 pub const ACTED_ON_SOON: u64 = 5_000;
 /// Dollars that the solver pays on a network within an hour and has not been paid for.
@@ -227,12 +229,12 @@ impl Machine {
         self.hub.blocks().act(act);
     }
 
-    /// Native currencies are worth so many parts of ten thousand of what they are worth now.
-    pub fn move_price(&mut self, parts: u64) {
+    /// One of [`COINS`] is worth so many parts of ten thousand of what it is worth now. The other one is worth what it was.
+    pub fn move_price(&mut self, coin: &'static str, parts: u64) {
         let now = clock::seconds();
-        self.prices.move_by(COIN, parts, now);
-        let price = self.prices.at(COIN, now);
-        self.note(format!("a coin is worth {price} / 10^8 dollars"));
+        self.prices.move_by(coin, parts, now);
+        let price = self.prices.at(coin, now);
+        self.note(format!("{coin} is worth {price} / 10^8 dollars"));
     }
 
     /// The log of the scenario and of all blocks, by time.
@@ -275,7 +277,8 @@ fn chains(sides: [&dyn Side; 3], opened: [Opened; 3]) -> Chains {
     Chains::of(list, hub, entry.as_object().cloned().unwrap())
 }
 
-/// The market file. A feed of the settlement chain's tells what native currencies are worth; tokens are worth a dollar.
+/// The market file. Feeds of the settlement chain's tell what native currencies are worth, each by itself; tokens are worth a
+/// dollar.
 fn market(sides: &[&dyn Side]) -> Arc<Market> {
     let networks = sides.iter().map(|side| {
         let about = side.about();
@@ -312,11 +315,19 @@ fn currencies(about: &About, is_hub: bool) -> Vec<Value> {
     all
 }
 
-/// A chain's native currency, as the market file has it.
+/// The symbol in [`Prices`] of what a chain's native currency is worth.
+pub fn symbol(about: &About) -> &'static str {
+    let mut ends = CHAINS.into_iter().zip(COINS);
+    let found = ends.find(|(named, _)| named.0 == about.name);
+    found.map_or(HUB_COIN, |(_, symbol)| symbol)
+}
+
+/// A chain's native currency, as the market file has it. It is of no other chain's group.
 pub fn coin(about: &About) -> Value {
-    let native = (about.native.as_str(), native_decimals(about.family));
-    let mut coin = listed(native, "COIN", ("coin", "major", "2000"));
-    coin["prices"] = json!([market::feed(CHAINS[2].0, COIN)]);
+    let (symbol, native) = (symbol(about), about.native.as_str());
+    let native = (native, native_decimals(about.family));
+    let mut coin = listed(native, symbol, (symbol, "major", "2000"));
+    coin["prices"] = json!([market::feed(CHAINS[2].0, symbol)]);
     coin["oneBlockUpTo"] = Asset::Native.units(about, ACTED_ON_SOON).to_string().into();
     coin
 }

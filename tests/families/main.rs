@@ -37,6 +37,7 @@ mod deal;
 mod evm;
 mod invariants;
 mod machine;
+mod moved;
 mod process;
 mod quotes;
 mod scenarios;

@@ -8,7 +8,7 @@ use intentd::request::reason::{FailReason, RefundFailReason};
 
 use crate::{
     Pair, bitcoin,
-    deal::{Asset, Deal},
+    deal::{Asset, Assets, Deal},
     invariants::Ending,
     is_in_ring,
     machine::{ACTED_ON_SOON, Machine},
@@ -107,6 +107,8 @@ macro_rules! scenarios {
 pub const SCENARIOS: &[Scenario] = scenarios![
     "token is filled", m => filled(m, Asset::Token),
     "native is filled", m => filled(m, Asset::Native),
+    "token is filled for native", m => filled(m, Assets::of(Asset::Native, Asset::Token)),
+    "native is filled for token", m => filled(m, Assets::of(Asset::Token, Asset::Native)),
     "token is refunded", m => refunded(m, Asset::Token),
     "native is refunded", m => refunded(m, Asset::Native),
     PAYS, m => pays(m),
@@ -174,8 +176,8 @@ async fn is_filled(m: &mut Machine, deal: &Deal) -> Wrong {
 }
 
 /// Nothing goes wrong. The listing finds the request by its accounts and its transactions.
-async fn filled(m: &mut Machine, asset: Asset) -> Wrong {
-    let deal = m.quote(asset, CENTS, false).await;
+async fn filled(m: &mut Machine, assets: impl Into<Assets>) -> Wrong {
+    let deal = m.quote(assets, CENTS, false).await;
     let sent = m.deposit(&deal);
     m.pass(4).await;
     let mut wrong = m.tell(&deal, &sent).await;

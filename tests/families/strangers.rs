@@ -2,11 +2,12 @@
 //! [`crate::crash`]. A seed decides a history. They deposit for somebody's order, before his deposit or after, the whole
 //! amount, a part or dust; deposit for orders that nobody quoted; tell the index of transactions that are not the
 //! user's; ask and never deposit; pay the recipient or the solver themselves; replace their deposits; deposit late, or a
-//! unit too little; give their accounts away before they are paid. What native currencies are worth moves meanwhile.
+//! unit too little; give their accounts away before they are paid. What native currencies are worth moves meanwhile, one side's
+//! at a time.
 //!
 //! The invariants have the letters of `tests/economy`:
 //! - (a) the solver pays for no order more than was deposited for it, within a share and a fixed sum, at the prices of its
-//!   quote or, where a deposit came late, of then; and strangers get no more than they deposited;
+//!   quote or, where a deposit came late, of then, each side's by itself; and strangers get no more than they deposited;
 //! - (b) each deposit of some worth for a quoted order is filled or given back, and nothing is under way;
 //! - (c) each user's request ends as it does without strangers, at the promised price; one that a chain or a process has
 //!   delayed may be given back where prices have moved. What strangers deposit for his order goes where his own would; the
@@ -27,10 +28,10 @@ use crate::{
     Pair, Verdict,
     bitcoin::FINAL,
     crash::{self, USERS, User},
-    deal::{Answer, Asset, Deal},
+    deal::{Answer, Asset, Assets, Deal},
     invariants::{AGAIN, PATIENCE, open},
     lived,
-    machine::{COIN, Machine},
+    machine::{COINS, Machine, symbol},
     market::Prices,
     name, pairs, set,
     side::{About, Act, Party, Seen},
@@ -57,10 +58,10 @@ const LEAST: u64 = 10 * 100_000_000;
 /// What an order may lose: parts of ten thousand of what was deposited, and this, in 10^-8 dollars.
 const SHARE: u64 = 30;
 const FIXED: u64 = 150_000_000;
-/// How often the price of native currencies moves in a history, at most, and parts of ten thousand by which: far less than
-/// what makes a deposit too little to give back.
+/// How often the price of a native currency moves in a history, at most, and parts of ten thousand by which: more than what an
+/// order may lose, and far less than what makes a deposit too little to give back.
 const MOVES: usize = 2;
-const MOVE: u64 = 200;
+const MOVE: u64 = 500;
 const WHOLE: u64 = 10_000;
 /// Seconds for which a quote's price holds, and that it may have been old by.
 const VALID: u64 = 60;
@@ -136,7 +137,13 @@ impl Power {
 struct Entry {
     seen: Seen,
     usd: U256,
+    /// One of [`COINS`]: the native currency of its chain.
+    coin: &'static str,
 }
+
+/// From when to when in unix seconds.
+type Times = (u64, u64);
+const EVER: Times = (0, u64::MAX);
 
 /// The quote of an order: its order, and unix seconds until which its price holds.
 type Quoted = (B256, u64);
@@ -149,7 +156,8 @@ impl Entry {
             Asset::Token
         };
         let usd = seen.amount * U256::from(100_000_000) / asset.units(about, 100);
-        Self { seen, usd }
+        let coin = symbol(about);
+        Self { seen, usd, coin }
     }
 
     /// Whether the solver pays somebody.
@@ -189,24 +197,29 @@ impl Payments {
         }
     }
 
-    /// What it is worth where a coin is worth `price`.
-    fn sum<'a>(&self, entries: impl Iterator<Item = &'a Entry>, price: u64) -> U256 {
-        let first = U256::from(self.prices.at(COIN, 0));
-        let worth = |one: &Entry| match one.seen.native {
-            true => one.usd * U256::from(price) / first,
-            false => one.usd,
-        };
-        entries.map(worth).sum()
+    /// The least and the most that a payment was worth, by the prices of its own chain's coin.
+    fn worth(&self, one: &Entry, (from, to): Times) -> [U256; 2] {
+        if !one.seen.native {
+            return [one.usd; 2];
+        }
+        let first = U256::from(self.prices.at(one.coin, 0));
+        let (least, most) = self.prices.between(one.coin, from, to);
+        [least, most].map(|price| one.usd * U256::from(price) / first)
     }
 
-    /// The least and the greatest price of a coin in the history.
-    fn extremes(&self) -> (u64, u64) {
-        self.prices.between(COIN, 0, u64::MAX)
+    /// The least that they were worth together.
+    fn least<'a>(&self, entries: impl Iterator<Item = &'a Entry>, times: Times) -> U256 {
+        entries.map(|one| self.worth(one, times)[0]).sum()
     }
 
-    /// The same at which an order may have been decided about: at its quote, or until it was paid for where a deposit came
-    /// late.
-    fn prices_of(&self, (order, until): Quoted) -> (u64, u64) {
+    /// The most that they were worth together.
+    fn most<'a>(&self, entries: impl Iterator<Item = &'a Entry>, times: Times) -> U256 {
+        entries.map(|one| self.worth(one, times)[1]).sum()
+    }
+
+    /// Of when the prices are at which an order may have been decided about: of its quote, or until it was paid for where a
+    /// deposit came late.
+    fn times_of(&self, (order, until): Quoted) -> Times {
         let [deposited, paid] = self.about(order);
         let times = || deposited.iter().map(|one| one.seen.time);
         let quoted = until.saturating_sub(VALID);
@@ -215,7 +228,7 @@ impl Payments {
         let paid = paid.iter().map(|one| one.seen.time).max();
         let end = last.map(|last| last.max(paid.unwrap_or(last)));
         let begin = first.unwrap_or(quoted).saturating_sub(STALE);
-        self.prices.between(COIN, begin, end.unwrap_or(quoted))
+        (begin, end.unwrap_or(quoted))
     }
 
     /// Whether an order may have been priced anew by other prices than those of its quote.
@@ -228,8 +241,11 @@ impl Payments {
         let late = times().any(|time| time > until);
         let slow = times().any(|time| paid > time + PROMPT);
         let quoted = until.saturating_sub(VALID + STALE);
-        let (least, most) = self.prices.between(COIN, quoted, paid);
-        (late || slow) && least < most
+        let moves = |coin: &str| {
+            let (least, most) = self.prices.between(coin, quoted, paid);
+            least < most
+        };
+        (late || slow) && COINS.into_iter().any(moves)
     }
 
     /// The deposits for an order, and the solver's payments that name it.
@@ -249,10 +265,10 @@ impl Payments {
         wrong.extend(nameless.map(|one| format!("(d) for no order: {:?}", one.seen)));
         for (order, until) in orders {
             let [deposited, paid] = self.about(*order);
-            let (least, greatest) = self.prices_of((*order, *until));
-            let most = self.sum(deposited.iter().copied(), greatest);
+            let times = self.times_of((*order, *until));
+            let most = self.most(deposited.iter().copied(), times);
             let most = most + most * U256::from(SHARE) / U256::from(WHOLE) + U256::from(FIXED);
-            let given = self.sum(paid.iter().copied(), least);
+            let given = self.least(paid.iter().copied(), times);
             if given > most {
                 wrong.push(format!("(a) {order}: {given} of {most} paid"));
             }
@@ -266,9 +282,8 @@ impl Payments {
         }
         let strangers = |one: &&Entry| one.is_paid() && one.seen.to == Party::Stranger;
         let theirs = |one: &&Entry| one.is_deposited() && one.seen.by == Party::Stranger;
-        let (least, greatest) = self.extremes();
-        let got = self.sum(self.all.iter().filter(strangers), least);
-        let put = self.sum(self.all.iter().filter(theirs), greatest);
+        let got = self.least(self.all.iter().filter(strangers), EVER);
+        let put = self.most(self.all.iter().filter(theirs), EVER);
         if got > put {
             wrong.push(format!("(a) strangers have got {got} for {put}"));
         }
@@ -317,10 +332,9 @@ impl Honest {
         let short = filled.iter().filter(|one| one.amount < least);
         wrong.extend(short.map(|one| format!("(c) {order}: {} of {least}", one.amount)));
         let [deposited, paid] = payments.about(order);
-        let (least, greatest) = payments.extremes();
         let worth = deposited.into_iter().filter(|one| one.is_worth_something());
-        let due = payments.sum(worth, least);
-        let given = payments.sum(paid.into_iter(), greatest);
+        let due = payments.least(worth, EVER);
+        let given = payments.most(paid.into_iter(), EVER);
         if given * U256::from(10) < due * U256::from(9) {
             wrong.push(format!("(c) {order}: {given} given of {due}"));
         }
@@ -360,11 +374,12 @@ impl History {
         user.take(m, &deal).await;
     }
 
-    /// The price may move.
+    /// The price of one side may move.
     fn turn(&mut self, m: &mut Machine, rng: &mut Rng) {
         if self.moves < MOVES && rng.bool() {
             self.moves += 1;
-            m.move_price(rng.u64(WHOLE - MOVE..=WHOLE + MOVE));
+            let coin = rng.choice(COINS).unwrap();
+            m.move_price(coin, rng.u64(WHOLE - MOVE..=WHOLE + MOVE));
         }
     }
 
@@ -378,14 +393,14 @@ impl History {
         }
         let victim = self.deals[at].deal.clone();
         m.note(format!("a stranger strikes at {}: {power:?}", victim.order));
-        let asset = rng.choice([Asset::Native, Asset::Token]).unwrap();
+        let assets = crash::any(rng);
         match power {
             Power::Double | Power::Part => self.double(m, at, power == Power::Double).await,
             Power::Dust => self.dust(m, victim.order).await,
             Power::Unquoted => {
                 let mut order = [0; 32];
                 rng.fill(&mut order);
-                let mut deal = m.quote_stranger(asset, OWN).await;
+                let mut deal = m.quote_stranger(assets, OWN).await;
                 deal.rename(B256::new(order));
                 self.sent.extend(m.send(Party::Stranger, &deal));
             }
@@ -393,18 +408,18 @@ impl History {
             Power::Asker => self.ask(m, &victim).await,
             Power::ThirdParty | Power::Donor => give(m, rng, (&victim, power)),
             Power::Replacer => {
-                self.deposit(m, rng, (asset, 0)).await;
+                self.deposit(m, rng, (assets, 0)).await;
                 m.pass(rng.u64(0..=PAUSE)).await;
                 m.origin.blocks().act(Act::Replace(Party::Stranger));
             }
-            Power::OptionTaker => self.deposit(m, rng, (asset, LATE)).await,
+            Power::OptionTaker => self.deposit(m, rng, (assets, LATE)).await,
             Power::Short => {
                 let deal = m.quote_stranger(Asset::Native, OWN).await;
                 let sent = m.send_less(Party::Stranger, &deal, U256::ONE);
                 self.index(m, &deal, sent).await;
             }
             Power::GiveAway => {
-                self.deposit(m, rng, (Asset::Token, 0)).await;
+                self.deposit(m, rng, (Asset::Token.into(), 0)).await;
                 for own in [false, true] {
                     m.pass(rng.u64(0..=LATE)).await;
                     let act = Act::Own(Party::Stranger, own);
@@ -425,8 +440,8 @@ impl History {
         one.whole |= whole;
         // The user's own second deposit is a cent more.
         let cents = one.doubles + if whole { one.deal.cents + 1 } else { PART };
-        let (asset, order) = (one.deal.asset, one.deal.order);
-        let mut deal = m.quote_stranger(asset, cents).await;
+        let (assets, order) = (one.deal.assets, one.deal.order);
+        let mut deal = m.quote_stranger(assets, cents).await;
         deal.rename(order);
         self.sent.extend(m.send(Party::Stranger, &deal));
     }
@@ -440,8 +455,8 @@ impl History {
     }
 
     /// Deposits for a quote of his own after so many seconds, and tells the index.
-    async fn deposit(&mut self, m: &mut Machine, rng: &mut Rng, (asset, pause): (Asset, u64)) {
-        let deal = m.quote_stranger(asset, OWN).await;
+    async fn deposit(&mut self, m: &mut Machine, rng: &mut Rng, (assets, pause): (Assets, u64)) {
+        let deal = m.quote_stranger(assets, OWN).await;
         self.turn(m, rng);
         m.pass(pause).await;
         let sent = m.send(Party::Stranger, &deal);
@@ -486,8 +501,8 @@ impl History {
     /// Asks for quotes in the victim's name, takes none, and asks for whatever the API tells.
     async fn ask(&mut self, m: &Machine, victim: &Deal) {
         for cents in [PART, OWN, victim.cents] {
-            let amount = m.units(victim.asset, cents);
-            let answer = m.asked(victim.asset, amount, json!({})).await;
+            let amount = m.units(victim.assets.paid, cents);
+            let answer = m.asked(victim.assets, amount, json!({})).await;
             self.hear("a quote", Some(answer));
         }
         let request = victim.request;
@@ -661,6 +676,7 @@ mod tests {
                 time: 0,
             },
             usd: U256::from(dollars * DOLLAR),
+            coin: COINS[0],
         }
     }
 
@@ -680,19 +696,21 @@ mod tests {
         Payments { all, prices }.unsound(&orders)
     }
 
-    /// What is wrong with a fill of 190 dollars, while a coin falls by a tenth, for a deposit of 200 in coins that came so many
-    /// seconds behind its quote. The coin has fallen when it comes.
-    fn fallen(seconds: u64) -> (Vec<String>, bool) {
+    /// What is wrong with a fill of 190 dollars for a deposit of 200, each in its side's coin, that came so many seconds behind
+    /// its quote; and whether it may have been priced anew. Coins have moved when it comes, by parts of ten thousand.
+    fn moved(seconds: u64, parts: [u64; 2]) -> (Vec<String>, bool) {
         use Party::{Depository, Recipient, Solver, User};
         let (quoted, order) = (1_000, B256::repeat_byte(1));
         let prices = Prices::new();
-        prices.move_by(COIN, 9_000, quoted + 1);
+        for (coin, parts) in COINS.into_iter().zip(parts) {
+            prices.move_by(coin, parts, quoted + 1);
+        }
         let mut all = vec![
             entry(User, Depository, (1, 200)),
             entry(Solver, Recipient, (1, 190)),
         ];
         (all[0].seen.time, all[1].seen.time) = (quoted + seconds, quoted + seconds + 9);
-        all[1].seen.native = false;
+        all[1].coin = COINS[1];
         let payments = Payments { all, prices };
         let quote = (order, quoted + VALID);
         (payments.unsound(&[quote]), payments.is_repriced(quote))
@@ -700,10 +718,21 @@ mod tests {
 
     #[test]
     fn price_of_the_quote_counts_for_what_comes_in_time_only() {
-        assert_eq!(fallen(VALID), (Vec::new(), false));
-        let (found, repriced) = fallen(VALID + STALE + 2);
-        assert!(found.len() == 1 && found[0].starts_with("(a)"), "{found:?}");
-        assert!(repriced);
+        for parts in [[9_000, WHOLE], [WHOLE, 11_000]] {
+            assert_eq!(moved(VALID, parts), (Vec::new(), false), "{parts:?}");
+            let (found, repriced) = moved(VALID + STALE + 2, parts);
+            assert!(found.len() == 1 && found[0].starts_with("(a)"), "{found:?}");
+            assert!(repriced, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn late_fill_is_no_loss_where_its_own_side_has_not_gained_on_the_other() {
+        for parts in [[11_000, WHOLE], [WHOLE, 9_000], [9_000; 2], [11_000; 2]] {
+            let late = moved(VALID + STALE + 2, parts);
+            assert_eq!(late, (Vec::new(), true), "{parts:?}");
+        }
+        assert_eq!(moved(VALID + STALE + 2, [WHOLE; 2]), (Vec::new(), false));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
     evm::Evm,
     invariants::Ending,
     lived,
-    machine::{CHAINS, Machine, coin, shared},
+    machine::{CHAINS, COINS, Machine, coin, shared},
     quotes::passes,
     side::{Act, Side},
 };
@@ -55,8 +55,8 @@ async fn machine(origin: Bitcoin) -> Machine {
     Machine::between(ends, &shared).await
 }
 
-/// A deposit that waits for its block until the quote's price holds no more, while a coin becomes worth `parts` of ten
-/// thousand of what it was.
+/// A deposit that waits for its block until the quote's price holds no more, while the deposited coin becomes worth `parts`
+/// of ten thousand of what it was.
 async fn waits(m: &mut Machine, world: &World, (parts, is_blind): (u64, bool)) -> Deal {
     m.origin.blocks().act(Act::Stand(STILL));
     let deal = m.quote(Asset::Token, CENTS, false).await;
@@ -64,7 +64,7 @@ async fn waits(m: &mut Machine, world: &World, (parts, is_blind): (u64, bool)) -
     m.deposit(&deal);
     m.pass(SIGHTED).await;
     assert_eq!(m.status(&deal).await, "pending", "it is not seen");
-    m.move_price(parts);
+    m.move_price(COINS[0], parts);
     m.pass(HOLDS).await;
     blind(world, false);
     deal
