@@ -196,7 +196,7 @@ pub const SERVER: &[Code] = &[
     later(
         "OVERLOADED",
         "Too many requests are being answered now, of this address or of all.",
-        "Send fewer requests at one time. Nothing was done.",
+        "Send fewer requests at one time, and read their answers. Nothing was done.",
     ),
     later(
         "TOO_MANY_SOCKETS",

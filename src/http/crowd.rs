@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use bytes::Bytes;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use super::{
@@ -60,6 +61,28 @@ impl Crowd {
             crowd: self.clone(),
             caller,
         })
+    }
+}
+
+impl Member {
+    /// The same bytes, which keep the unit counted until the last copy of them is dropped.
+    pub fn holding(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Counted {
+            bytes,
+            _member: self,
+        })
+    }
+}
+
+/// Bytes that count as a unit of an address.
+struct Counted {
+    bytes: Bytes,
+    _member: Member,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -169,5 +192,18 @@ mod tests {
         assert!(of(5).is_some());
         drop(second);
         assert!(crowd.counts.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn bytes_count_until_the_last_copy_is_dropped() {
+        let crowd = Crowd::new(1);
+        let enter = || crowd.enter("1.2.3.4".parse().unwrap());
+        let mut left = enter().unwrap().holding(Bytes::from_static(b"answer"));
+        let sent = left.split_to(3);
+        assert_eq!((&sent[..], &left[..]), (&b"ans"[..], &b"wer"[..]));
+        drop(sent);
+        assert!(enter().is_none());
+        drop(left);
+        assert!(enter().is_some());
     }
 }

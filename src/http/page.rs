@@ -72,27 +72,37 @@ const HEAD: &str = concat!(
 const BODY: &str = "</title></head><body>";
 const TAIL: &str = "</body></html>\n";
 
-/// One listener's API description as bytes, and its error codes.
+/// One listener's API description as bytes, its error codes, and their pages.
 struct Documentation {
     description: Bytes,
     codes: Codes,
+    errors: Pages,
 }
+
+/// The pages about one subject and their list, each made once: no limit counts a request for one of them, so that it
+/// must not take time or memory of its own.
+struct Pages {
+    list: Bytes,
+    named: HashMap<&'static str, Bytes>,
+    /// The list as the answer for any other name.
+    missing: Bytes,
+}
+
+static GUIDE_PAGES: LazyLock<Pages> = LazyLock::new(Pages::of_guides);
 
 static ROUTES: [Route<Documentation>; 8] = [
     route("/documentation", |_, _| {
         async { Ok(html(StatusCode::OK, Bytes::from_static(PAGE.as_bytes()))) }.boxed()
     }),
     route(codes::PATH, |documentation, _| {
-        async move { Ok(list(documentation.codes)) }.boxed()
+        async move { Ok(documentation.errors.list()) }.boxed()
     }),
     route("/documentation/errors/{code}", |documentation, request| {
-        async move { Ok(code(documentation.codes, &request)) }.boxed()
+        async move { Ok(code(&documentation, &request)) }.boxed()
     }),
-    route(GUIDE, |_, _| {
-        async { Ok(html(StatusCode::OK, guides())) }.boxed()
-    }),
+    route(GUIDE, |_, _| async { Ok(GUIDE_PAGES.list()) }.boxed()),
     route("/documentation/guide/{name}", |_, request| {
-        async move { Ok(named_guide(&request)) }.boxed()
+        async move { Ok(guide_page(&request)) }.boxed()
     }),
     route("/documentation/json", |documentation, _| {
         async move { Ok(described(&documentation)) }.boxed()
@@ -121,6 +131,7 @@ pub fn documented(router: Router, about: About, errors: Errors) -> Result<Router
     let documentation = Documentation {
         description: description.into(),
         codes: errors.codes,
+        errors: Pages::of_codes(errors.codes),
     };
     router.with(&Arc::new(documentation), &ROUTES)
 }
@@ -137,26 +148,69 @@ fn plain(title: &str, body: &str) -> Bytes {
     format!("{HEAD}{}{BODY}{body}{TAIL}", escaped(title)).into()
 }
 
-fn list(codes: Codes) -> Response {
-    let links = code_links(codes, "errors/");
-    let body = format!(
-        "<h1>Errors</h1><p>What the codes of this listener's errors mean. \
-         <a href=\"../documentation\">Reference</a></p>{links}"
-    );
-    html(StatusCode::OK, plain("Errors", &body))
-}
-
-/// The page of the code in the path; for an unknown code 404 with the list of codes.
-fn code(codes: Codes, request: &Request) -> Response {
-    let named = request.param("code").unwrap_or_default();
-    match codes::find(codes, named) {
-        Some(code) => html(StatusCode::OK, plain(code.text, &explained(code))),
-        None => {
-            let links = code_links(codes, "");
-            let body = format!("<h1>No such code</h1><p>These are known here:</p>{links}");
-            html(StatusCode::NOT_FOUND, plain("No such code", &body))
+impl Pages {
+    fn of_codes(codes: Codes) -> Self {
+        let all = codes.iter().copied().flatten();
+        let named = all.map(|code| (code.text, plain(code.text, &explained(code))));
+        let list = format!(
+            "<h1>Errors</h1><p>What the codes of this listener's errors mean. \
+             <a href=\"../documentation\">Reference</a></p>{}",
+            code_links(codes, "errors/")
+        );
+        let links = code_links(codes, "");
+        let missing = format!("<h1>No such code</h1><p>These are known here:</p>{links}");
+        Self {
+            list: plain("Errors", &list),
+            named: named.collect(),
+            missing: plain("No such code", &missing),
         }
     }
+
+    fn of_guides() -> Self {
+        let named = GUIDES.iter().map(|guide| {
+            let body = format!(
+                "<p><a href=\"../guide\">All guides</a> · <a href=\"../../documentation\">Reference</a></p>{}",
+                rendered(guide)
+            );
+            (guide.name, plain(guide.name, &body))
+        });
+        let links = guide_links("guide/");
+        let reference = "<p><a href=\"../documentation\">Reference</a></p>";
+        let list = format!("<h1>Guides</h1>{links}{reference}");
+        let links = guide_links("");
+        let missing = format!("<h1>No such guide</h1><p>These are here:</p>{links}");
+        Self {
+            list: plain("Guides", &list),
+            named: named.collect(),
+            missing: plain("No such guide", &missing),
+        }
+    }
+
+    fn list(&self) -> Response {
+        html(StatusCode::OK, self.list.clone())
+    }
+
+    /// The page of a name; for an unknown name 404 with the list.
+    fn page(&self, name: &str) -> Response {
+        match self.named.get(name) {
+            Some(page) => html(StatusCode::OK, page.clone()),
+            None => html(StatusCode::NOT_FOUND, self.missing.clone()),
+        }
+    }
+}
+
+/// The page of the code in the path, in capitals or not.
+fn code(documentation: &Documentation, request: &Request) -> Response {
+    let named = request.param("code").unwrap_or_default();
+    let known = codes::find(documentation.codes, named);
+    documentation
+        .errors
+        .page(known.map_or(named, |code| code.text))
+}
+
+/// The page of the guide in the path.
+fn guide_page(request: &Request) -> Response {
+    GUIDE_PAGES.page(request.param("name").unwrap_or_default())
 }
 
 fn explained(code: &Code) -> String {
@@ -167,36 +221,6 @@ fn explained(code: &Code) -> String {
          <p><a href=\"../errors\">All codes</a> · <a href=\"../../documentation\">Reference</a></p>",
         code.text
     )
-}
-
-fn guides() -> Bytes {
-    let links = guide_links("guide/");
-    let reference = "<p><a href=\"../documentation\">Reference</a></p>";
-    plain("Guides", &format!("<h1>Guides</h1>{links}{reference}"))
-}
-
-/// The page of the guide in the path; for an unknown guide 404 with the list of guides.
-fn named_guide(request: &Request) -> Response {
-    /// Rendered once: rendering takes too long for a request that no limit counts.
-    static PAGES: LazyLock<HashMap<&str, Bytes>> = LazyLock::new(|| {
-        let pages = GUIDES.iter().map(|guide| {
-            let body = format!(
-                "<p><a href=\"../guide\">All guides</a> · <a href=\"../../documentation\">Reference</a></p>{}",
-                rendered(guide)
-            );
-            (guide.name, plain(guide.name, &body))
-        });
-        pages.collect()
-    });
-    let named = request.param("name").unwrap_or_default();
-    match PAGES.get(named) {
-        Some(page) => html(StatusCode::OK, page.clone()),
-        None => {
-            let links = guide_links("");
-            let body = format!("<h1>No such guide</h1><p>These are here:</p>{links}");
-            html(StatusCode::NOT_FOUND, plain("No such guide", &body))
-        }
-    }
 }
 
 /// An HTML list of links to the pages below `before`, each with its text.
@@ -365,6 +389,17 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("&lt;img src=x&gt;"), "{page}");
+    }
+
+    #[test]
+    fn pages_are_made_once_for_everybody() {
+        let pages = Pages::of_codes(&[codes::SERVER]);
+        let ask = || ["OVERLOADED", "nothing"].map(|name| pages.page(name));
+        let bytes = |answer: Response| answer.body.bytes().unwrap().as_ptr();
+        assert_eq!(ask().map(bytes), ask().map(bytes));
+        assert_eq!(bytes(pages.list()), bytes(pages.list()));
+        let statuses = ask().map(|answer| answer.status);
+        assert_eq!(statuses, [StatusCode::OK, StatusCode::NOT_FOUND]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::{
     ApiError, Body, Request, Response, Surface,
     auth::{Admission, StandingNames},
     body::{Bodies, Held},
-    crowd::{Crowd, Meter, Seat},
+    crowd::{Crowd, Member, Meter, Seat},
     forwarded::Proxies,
     framing,
     limit::Standing,
@@ -55,6 +55,8 @@ pub struct App {
     slots: Semaphore,
     sockets: Arc<Semaphore>,
     asking: Arc<Crowd>,
+    /// Refusals of requests that do not count as `asking`.
+    refused: Arc<Crowd>,
     listening: Arc<Crowd>,
     messages: Arc<Meter>,
     bodies: Bodies,
@@ -69,6 +71,7 @@ impl App {
             slots: Semaphore::new(surface.limits.requests),
             sockets: Arc::new(Semaphore::new(surface.limits.sockets)),
             asking: Crowd::new(surface.limits.each.requests),
+            refused: Crowd::new(surface.limits.each.requests),
             listening: Crowd::new(surface.limits.each.sockets),
             messages: Meter::new(surface.limits.each.messages),
             bodies: Bodies::new(surface.limits),
@@ -139,12 +142,14 @@ impl App {
             address: client,
             standing: None,
         };
+        let mut asking = None;
         let answering = async {
             framing::single_meaning(link.signals.ambiguous(), &parts.headers)?;
-            let _asking = self.asking.enter(client).ok_or_else(|| {
+            let member = self.asking.enter(client).ok_or_else(|| {
                 let message = "Too many requests of this address are being answered";
                 ApiError::unavailable("OVERLOADED", message, client)
             })?;
+            asking = Some(member);
             self.routed(parts, body, found, &mut caller).await
         };
         let answered = answering.await;
@@ -169,7 +174,9 @@ impl App {
             upgraded,
             ping: self.surface.limits.ping,
         });
-        transport(response, &method, link, stays)
+        // A refusal may wait for its reader as long as an answer.
+        let member = asking.or_else(|| self.refused.enter(client));
+        transport(response, &method, link, stays, member)
     }
 
     /// Takes a seat for a long-lived answer; 503 when none is free.
@@ -330,11 +337,15 @@ fn put_standing(response: &mut Response, names: StandingNames, standing: &Standi
     response.put_number(reset, standing.reset_seconds());
 }
 
+/// The answer for the HTTP library. Its bytes keep `member` counted until they are sent or dropped. The body could not:
+/// over HTTP/2 the library takes the bytes out of it before the peer has room for them. Without a member there are no
+/// bytes, so that the answer waits for no reader. A long-lived answer counts by its seat.
 fn transport(
     response: Response,
     method: &Method,
     link: &Link,
     stays: Option<Stays>,
+    member: Option<Member>,
 ) -> hyper::Response<Outgoing> {
     let Response {
         status,
@@ -343,6 +354,7 @@ fn transport(
     } = response;
     let body = match (body, stays) {
         (Body::Whole(bytes), _) => {
+            let bytes = member.map_or_else(Bytes::new, |member| member.holding(bytes));
             headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
             Full::new(bytes).boxed_unsync()
         }

@@ -96,7 +96,8 @@ pub struct Limits {
     /// Streams and WebSockets, under 20 KB each while idle; further ones get 503. They do not count as `connections`,
     /// so that neither kind starves the other.
     pub sockets: usize,
-    /// Requests of protected routes in progress, after their bodies are read; further ones get 503.
+    /// Requests of protected routes in progress, from their bodies' end until their answers are made; further ones get
+    /// 503. An answer that nobody reads does not count, so that strangers hold nobody up by not reading.
     pub requests: usize,
     /// Bytes of a body.
     pub body: usize,
@@ -130,7 +131,8 @@ pub struct Limits {
 pub struct Each {
     /// Connections; the server closes further ones at once.
     pub connections: usize,
-    /// Requests in progress over all connections and HTTP/2 streams; further ones get 503.
+    /// Requests over all connections and HTTP/2 streams whose answers are not sent yet; further ones get 503. As many
+    /// of these refusals count in the same way, and further ones have no body.
     pub requests: usize,
     /// Streams and WebSockets; further ones get 503.
     pub sockets: usize,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use hyper::Request;
+use bytes::Bytes;
+use h2::{RecvStream, client::SendRequest};
+use hyper::{Request, Response};
 use intentd::http::{
     Each, Limits,
     forwarded::{ForwardedHeader, Proxies},
@@ -100,6 +102,83 @@ async fn streams_of_one_connection_count_as_requests_of_its_address() {
         assert_eq!(answer.await.unwrap().status(), 200);
     }
     assert_eq!(ask("/free").await.unwrap().status(), 200);
+}
+
+/// An HTTP/2 connection whose streams have room for `window` bytes.
+async fn narrow(rig: &Rig, window: u32) -> SendRequest<Bytes> {
+    let (send, connection) = h2::client::Builder::new()
+        .initial_window_size(window)
+        .handshake::<_, Bytes>(rig.connect().await.0)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    send
+}
+
+/// The head of an answer; whoever keeps it does not read the rest.
+async fn head(send: &mut SendRequest<Bytes>, path: &str) -> Response<RecvStream> {
+    let request = Request::get(format!("http://a{path}")).body(()).unwrap();
+    let (answer, _) = send.send_request(request, true).unwrap();
+    answer.await.unwrap()
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_count_until_they_are_given_up() {
+    // Without a window hyper holds the answer; with a byte of it, h2 does.
+    for window in [0, 1] {
+        let rig = each(|each| each.requests = 2).await;
+        let mut send = narrow(&rig, window).await;
+        let mut unread = Vec::new();
+        for _ in 0..2 {
+            let answer = head(&mut send, "/free").await;
+            assert_eq!(answer.status(), 200);
+            unread.push(answer);
+        }
+        // The address, not the connection.
+        let over = rig.get("/free").await;
+        assert_eq!(over.status, 503, "a window of {window}");
+        assert!(over.body.contains("\"OVERLOADED\""), "{over:?}");
+        drop(unread);
+        while rig.get("/free").await.status != 200 {}
+    }
+}
+
+#[tokio::test]
+async fn refusals_that_nobody_reads_count_as_well_and_then_have_no_body() {
+    let rig = each(|each| each.requests = 1).await;
+    let mut send = narrow(&rig, 0).await;
+    let mut unread = Vec::new();
+    for (status, ended) in [(200, false), (503, false), (503, true), (503, true)] {
+        let answer = head(&mut send, "/free").await;
+        let found = (answer.status().as_u16(), answer.body().is_end_stream());
+        assert_eq!(found, (status, ended));
+        unread.push(answer);
+    }
+    let over = rig.get("/free").await;
+    assert_eq!((over.status, over.body.as_str()), (503, ""));
+    drop(unread);
+    while rig.get("/free").await.status != 200 {}
+}
+
+#[tokio::test]
+async fn answers_that_are_read_count_no_longer_while_their_connections_stay() {
+    let rig = each(|each| each.requests = 1).await;
+    let mut clients = [rig.connect().await, rig.connect().await];
+    let mut send = narrow(&rig, 65_535).await;
+    for _ in 0..3 {
+        for client in &mut clients {
+            client.write(GET).await;
+            assert_eq!(client.answer(false).await.unwrap().status, 200);
+        }
+        let answer = head(&mut send, "/documentation/errors").await;
+        assert_eq!(answer.status(), 200);
+        let mut body = answer.into_body();
+        let mut read = 0;
+        while let Some(piece) = body.data().await {
+            read += piece.unwrap().len();
+        }
+        assert!(read > 1_000, "{read}");
+    }
 }
 
 #[tokio::test]
