@@ -235,6 +235,11 @@ impl Gate {
         }
     }
 
+    /// Whether the listener has keys.
+    pub fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// Also accepts `authorization: Bearer <key>` where there is no `x-api-key`.
     #[must_use]
     pub fn or_bearer(self) -> Self {
@@ -314,7 +319,7 @@ impl Gate {
                 return missing.map(ApiError::Forbidden);
             }
             (Access::Keyed(terms), None) => terms.required || (shown && terms.scope.is_some()),
-            (Access::Protected, None) => self.keys.is_some() && self.keyless.is_none(),
+            (Access::Protected, None) => self.has_keys() && self.keyless.is_none(),
             _ => false,
         };
         closed.then_some(ApiError::Unauthorized)

@@ -1,6 +1,6 @@
 //! Limits per client address: connections, requests and sockets at one time, and messages over sockets. A caller is
 //! an IPv4 address or an IPv6 /64. A holder of a /48 has 65,536 of those, so the /48 as a whole gets `SITE` times
-//! the limit. Memory: one entry per address that holds something.
+//! the limit; in a crowd made by [`Crowd::sharing`] no more than half of what all callers share. Memory: one entry per address that holds something.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -22,7 +22,8 @@ const SITE: usize = 4;
 /// Counts what each client address holds at one time and refuses more than the limit.
 #[derive(Debug)]
 pub struct Crowd {
-    most: usize,
+    /// The limit of a caller and of its [`connection`](Caller::connection).
+    most: [usize; 2],
     /// Counts by caller (`false`) and by the caller's [`connection`](Caller::connection) (`true`).
     counts: Mutex<HashMap<(Caller, bool), usize>>,
 }
@@ -37,8 +38,15 @@ pub struct Member {
 impl Crowd {
     /// Allows at most `most` units per address.
     pub fn new(most: usize) -> Arc<Self> {
+        Self::sharing(usize::MAX, most)
+    }
+
+    /// As [`Self::new`], of `all` units that every caller shares: a /48 gets at most half of them, or as much as one
+    /// address.
+    pub fn sharing(all: usize, most: usize) -> Arc<Self> {
+        let site = most.saturating_mul(SITE).min(most.max(all / 2));
         Arc::new(Self {
-            most,
+            most: [most, site],
             counts: Mutex::default(),
         })
     }
@@ -47,14 +55,14 @@ impl Crowd {
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Member> {
         let caller = caller(address);
         let mut counts = locked(&self.counts);
-        let room = |(key, most): &((Caller, bool), usize)| {
+        let keys = keys(caller);
+        let room = |(key, most): (&(Caller, bool), &usize)| {
             counts.get(key).is_none_or(|count| count < most)
         };
-        let keys = keys(caller, self.most);
-        if !keys.iter().all(room) {
+        if !keys.iter().zip(&self.most).all(room) {
             return None;
         }
-        for (key, _) in keys {
+        for key in keys {
             *counts.entry(key).or_default() += 1;
         }
         Some(Member {
@@ -86,18 +94,15 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// The counters of a caller with the limit of each.
-fn keys(caller: Caller, most: usize) -> [((Caller, bool), usize); 2] {
-    [
-        ((caller, false), most),
-        ((caller.connection(), true), most.saturating_mul(SITE)),
-    ]
+/// The counters of a caller.
+fn keys(caller: Caller) -> [(Caller, bool); 2] {
+    [(caller, false), (caller.connection(), true)]
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
         let mut counts = locked(&self.crowd.counts);
-        for (key, _) in keys(self.caller, 0) {
+        for key in keys(self.caller) {
             if let Entry::Occupied(mut count) = counts.entry(key) {
                 *count.get_mut() -= 1;
                 if *count.get() == 0 {
@@ -192,6 +197,20 @@ mod tests {
         assert!(of(5).is_some());
         drop(second);
         assert!(crowd.counts.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_site_takes_no_more_than_half_of_what_all_share() {
+        let crowd = Crowd::sharing(6, 2);
+        let enter = |text: &str| crowd.enter(text.parse().unwrap());
+        let addresses = ["2001:db8:1:1::1", "2001:db8:1:1::1", "2001:db8:1:2::1"];
+        let _held = addresses.map(|text| enter(text).unwrap());
+        assert!(enter("2001:db8:1:2::1").is_none());
+        assert!(enter("2001:db8:2:1::1").is_some());
+        // One address has its share all the same.
+        let crowd = Crowd::sharing(6, 4);
+        let _held = [(); 4].map(|()| crowd.enter("1.2.3.4".parse().unwrap()).unwrap());
+        assert!(crowd.enter("1.2.3.4".parse().unwrap()).is_none());
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod request;
 pub mod router;
 pub mod server;
 pub mod service;
+mod slots;
 mod socket;
 pub mod surface;
 pub mod system;

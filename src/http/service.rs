@@ -32,6 +32,7 @@ use super::{
     meters::Meters,
     router::{Access, Endpoint, Params},
     server::Link,
+    slots::Slots,
     socket,
     surface::Limits,
 };
@@ -52,7 +53,7 @@ struct Caller {
 /// A [`Surface`] that answers requests.
 pub struct App {
     surface: Surface,
-    slots: Semaphore,
+    slots: Slots,
     sockets: Arc<Semaphore>,
     asking: Arc<Crowd>,
     /// Refusals of requests that do not count as `asking`.
@@ -68,9 +69,9 @@ pub struct App {
 impl App {
     pub(super) fn new(surface: Surface) -> Self {
         Self {
-            slots: Semaphore::new(surface.limits.requests),
+            slots: Slots::new(surface.limits.requests, surface.gate.has_keys()),
             sockets: Arc::new(Semaphore::new(surface.limits.sockets)),
-            asking: Crowd::new(surface.limits.each.requests),
+            asking: Crowd::sharing(surface.limits.requests, surface.limits.each.requests),
             refused: Crowd::new(surface.limits.each.requests),
             listening: Crowd::new(surface.limits.each.sockets),
             messages: Meter::new(surface.limits.each.messages),
@@ -222,7 +223,8 @@ impl App {
             _ => self.bodies.read(body).await?,
         };
         // After the body is read: a slow body must not hold a slot.
-        let slot = matches!(access, Access::Protected).then(|| self.slots.try_acquire());
+        let keyed = admission.key.is_some();
+        let slot = matches!(access, Access::Protected).then(|| self.slots.take(keyed));
         let _slot = slot.transpose().map_err(ApiError::overloaded)?;
         let toll = admission.toll.clone();
         let request = Request {

@@ -97,7 +97,8 @@ pub struct Limits {
     /// so that neither kind starves the other.
     pub sockets: usize,
     /// Requests of protected routes in progress, from their bodies' end until their answers are made; further ones get
-    /// 503. An answer that nobody reads does not count, so that strangers hold nobody up by not reading.
+    /// 503. Where there are keys, half of them is for callers with one. An answer that nobody reads does not count, so
+    /// that strangers hold nobody up by not reading.
     pub requests: usize,
     /// Bytes of a body.
     pub body: usize,
@@ -126,7 +127,8 @@ pub struct Limits {
     pub resets: usize,
 }
 
-/// The limits per client address (IPv6: a /64). A /48 gets four times as much.
+/// The limits per client address (IPv6: a /64). A /48 gets four times as much; of requests at most half of
+/// [`Limits::requests`], and never less than one address.
 #[derive(Clone, Copy, Debug)]
 pub struct Each {
     /// Connections; the server closes further ones at once.

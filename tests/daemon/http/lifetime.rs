@@ -108,6 +108,73 @@ async fn requests_beyond_the_limit_are_told_so() {
     assert_eq!(rig.get("/chains/v1").await.status, 200);
 }
 
+/// A GET with a key, known or not.
+fn keyed(path: &str, key: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n")
+}
+
+/// Sends `count` requests that wait until they are told to go on.
+async fn waiting(rig: &Rig, request: &str, count: usize) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        let mut client = rig.connect().await;
+        client.write(request).await;
+        rig.state.begun.notified().await;
+        clients.push(client);
+    }
+    clients
+}
+
+/// Lets them go on; each is answered.
+async fn done(rig: &Rig, clients: Vec<Client>) {
+    for mut client in clients {
+        rig.state.go.notify_one();
+        assert_eq!(client.answer(false).await.unwrap().status, 200);
+    }
+}
+
+#[tokio::test]
+async fn strangers_who_wait_leave_keys_half_of_the_slots() {
+    let limits = Limits {
+        requests: 2,
+        ..roomy()
+    };
+    let setup = Setup {
+        limits,
+        key: Some("k"),
+        keyless: Some(100),
+        ..Setup::default()
+    };
+    let rig = setup.start().await;
+    let stranger = waiting(&rig, SLOW, 1).await;
+    for key in ["", "guess"] {
+        let answer = rig.send(keyed("/chains/v1", key)).await;
+        assert_eq!(answer.status, 503, "{key}");
+        assert!(answer.body.contains("\"OVERLOADED\""), "{answer:?}");
+    }
+    assert_eq!(rig.send(keyed("/chains/v1", "k")).await.status, 200);
+    done(&rig, stranger).await;
+    assert_eq!(rig.get("/chains/v1").await.status, 200);
+    // Keys may have them all.
+    let known = waiting(&rig, &keyed("/slow", "k"), 2).await;
+    assert_eq!(rig.send(keyed("/chains/v1", "k")).await.status, 503);
+    assert_eq!(rig.get("/chains/v1").await.status, 503);
+    done(&rig, known).await;
+}
+
+#[tokio::test]
+async fn where_nobody_has_a_key_everybody_has_all_slots() {
+    let rig = with(Limits {
+        requests: 2,
+        ..roomy()
+    })
+    .await;
+    let all = waiting(&rig, SLOW, 2).await;
+    assert_eq!(rig.get("/chains/v1").await.status, 503);
+    done(&rig, all).await;
+    assert_eq!(rig.get("/chains/v1").await.status, 200);
+}
+
 /// Somebody who sends slowly holds nobody up, and is answered when it is done.
 #[tokio::test]
 async fn a_body_that_drips_in_holds_no_slot() {
