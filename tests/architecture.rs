@@ -769,6 +769,22 @@ fn patches_of_the_machine_apply() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn patches_that_strangers_between_families_have_to_find_are_there() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = std::fs::read_to_string(top.join(".ci/patches")).unwrap();
+    let mut lines = script.lines();
+    let named = lines.find_map(|line| line.strip_prefix("families=(")?.strip_suffix(')'));
+    let named: Vec<_> = named.unwrap().split(' ').collect();
+    assert!(named.len() > 2, "{named:?}");
+    let missing = |name: &&str| {
+        let path = format!("tests/economy/patches/{name}.patch");
+        !top.join(path).is_file()
+    };
+    let missing: Vec<_> = named.into_iter().filter(missing).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
 /// What is wrong with `path.rs::name, other_name`.
 fn missing_tests(named: &str) -> Vec<String> {
     let path_and_names = named.split_once("::");

@@ -41,6 +41,8 @@ pub struct Deal {
     pub minimum: U256,
     /// Unix seconds until which the price holds.
     pub until: u64,
+    /// The order with its solver's signature.
+    pub protocol: Value,
     steps: Vec<Value>,
 }
 
@@ -176,6 +178,7 @@ impl Machine {
             promised: out("amount"),
             minimum: out("minimumAmount"),
             until: details["validUntil"].as_u64().unwrap(),
+            protocol: answer["protocol"]["v2"].clone(),
             steps: items.map(|item| item["data"].clone()).collect(),
         };
         self.note(format!("quoted {} for {}", deal.order, deal.amount));

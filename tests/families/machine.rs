@@ -2,13 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use alloy::primitives::Address;
+use alloy::primitives::{Address, U256};
 use hyper::{Method, StatusCode};
 use intentd::{
     chains::{Chains, Loaded, Opened},
     market::Market,
     sign::{KeyRing, Signer, raw::RawKey},
     solver::admin::AdminHandle,
+    store::memory::MemoryStore,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +17,8 @@ use crate::{
     Pair,
     bitcoin::Bitcoin,
     clock,
-    deal::Asset,
+    deal::{Answer, Asset},
+    engine::Asked,
     evm::{Evm, Shared},
     fuse::{Death, Mortal},
     market::{self, Prices},
@@ -29,6 +31,8 @@ use crate::{
 /// The solver's key of secp256k1.
 pub const SOLVER: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 const ATTESTER: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+/// The key of the oracle's peer.
+const PEER: &str = "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a";
 /// Origin, destination and settlement chain.
 pub const CHAINS: [Named; 3] = market::CHAINS;
 /// The symbols in [`Prices`] of what the native currencies of origin and destination are worth.
@@ -56,7 +60,8 @@ pub struct Machine {
     log: Vec<(u64, String)>,
 }
 
-fn key(text: &str) -> Arc<dyn Signer> {
+/// A key as its holder has it.
+pub fn key(text: &str) -> Arc<dyn Signer> {
     Arc::new(RawKey::parse(text).unwrap())
 }
 
@@ -102,6 +107,8 @@ impl Machine {
                 ed25519: Some(Arc::new(scripted::solver())),
             },
             attester: key(ATTESTER),
+            peer: (key(PEER), Arc::new(MemoryStore::new())),
+            asked: Asked::default(),
             solver_chain: CHAINS[2].0,
         };
         let mut machine = Self {
@@ -218,6 +225,20 @@ impl Machine {
         Some(process.api(method, target, body).await)
     }
 
+    /// Claims something at the solver's oracle, or at its peer, without a key; `None` while the process is dead.
+    pub async fn claim(&self, elsewhere: bool, path: &str, body: &Value) -> Option<Answer> {
+        let process = self.process.as_ref()?;
+        if self.store.is_dead() {
+            return None;
+        }
+        Some(process.claim(elsewhere, path, body).await)
+    }
+
+    /// What the solver has claimed at its oracle: path and body, oldest first.
+    pub fn claimed(&self) -> Vec<(String, Value)> {
+        self.context.asked.lock().unwrap().clone()
+    }
+
     /// What the operator asks the running solver through.
     pub fn operator(&self) -> &AdminHandle {
         self.process.as_ref().unwrap().operator()
@@ -261,7 +282,7 @@ fn chains(sides: [&dyn Side; 3], opened: [Opened; 3]) -> Chains {
         Loaded {
             id: side.about().name.into(),
             vm_type: side.about().family.name.into(),
-            hub_chain_id: None,
+            hub_chain_id: Some(U256::from(side.about().number)),
             depository: depository.map(|address| address.text().to_owned()),
             chain: Ok(opened),
             keys: None,

@@ -1,4 +1,4 @@
-//! The process: the engine of the integrator API with the oracle that its solver asks.
+//! The process: the engine of the integrator API with the oracle that its solver asks, and beside it that oracle's peer.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -29,6 +29,8 @@ use crate::{
 /// Everything that a crash ends.
 pub struct Process {
     api: Router,
+    /// The solver's, and its peer.
+    oracles: [Arc<Router>; 2],
     operator: AdminHandle,
     tasks: Tasks,
 }
@@ -40,6 +42,10 @@ pub struct ProcessContext {
     pub keys: KeyRing,
     /// The key that signs the oracle's attestations.
     pub attester: Arc<dyn Signer>,
+    /// The key of the oracle's peer, and what the peer has signed.
+    pub peer: (Arc<dyn Signer>, Arc<dyn Store>),
+    /// What the solver has asked its oracle.
+    pub asked: Asked,
     /// The network on which orders name their solver.
     pub solver_chain: &'static str,
 }
@@ -50,9 +56,13 @@ impl Process {
         let store = context.store.clone();
         let journal = Arc::new(Journal::new(store.clone(), context.attester.clone()));
         let mut tasks = Tasks::watching(chains, &journal);
-        let oracle = Inside {
-            oracle: engine::attesting(chains, (journal, store.clone()), &[]).into(),
-            asked: Asked::default(),
+        let oracle = Arc::new(engine::attesting(chains, (journal, store.clone()), &[]));
+        let (key, elsewhere) = context.peer.clone();
+        let signed = Arc::new(Journal::new(elsewhere.clone(), key));
+        let peer = Arc::new(engine::attesting(chains, (signed, elsewhere), &[]));
+        let inside = Inside {
+            oracle: oracle.clone(),
+            asked: context.asked.clone(),
         };
         let (market, keys) = (context.market.clone(), context.keys.clone());
         let trading = engine::trading(market, keys, context.solver_chain);
@@ -61,12 +71,13 @@ impl Process {
             solver,
             tasks: parts,
             ..
-        } = tasks.engine(&trading, chains, (store, oracle)).await;
+        } = tasks.engine(&trading, chains, (store, inside)).await;
         for (_, part) in parts {
             tasks.spawn(part);
         }
         Self {
             api: Router::default().with(&state, intents::ROUTES).unwrap(),
+            oracles: [oracle, peer],
             operator: AdminHandle {
                 requests: solver.requests.clone(),
                 reconciliation: solver.reconciliation.subscribe(),
@@ -94,6 +105,12 @@ impl Process {
     /// Sends a request to the integrator API.
     pub async fn api(&self, method: Method, target: &str, body: &Value) -> (StatusCode, Value) {
         engine::ask(&self.api, (method, target, body), None).await
+    }
+
+    /// Sends a claim to the solver's oracle, or to its peer.
+    pub async fn claim(&self, elsewhere: bool, path: &str, body: &Value) -> (StatusCode, Value) {
+        let oracle = &self.oracles[usize::from(elsewhere)];
+        engine::ask(oracle, (Method::POST, path, body), None).await
     }
 }
 
