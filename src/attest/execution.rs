@@ -73,15 +73,19 @@ fn mint(message: &Message, fast: Option<FastMint>) -> Action {
     }
 }
 
-/// Moves the deposits of an order to its solver, and after a fill the fees to their recipients.
+/// Moves the deposits of an order to its solver, and after a fill the fees to their recipients. Refuses an outcome
+/// without a deposit, and a deposit that names no order.
 pub fn outcome(
     terms: &Terms,
     solver: EvmAddress,
     funded: &[Message],
     with_fees: bool,
 ) -> Result<Execution, Refusal> {
+    if funded.is_empty() {
+        return Err(Refusal::NoDeposit);
+    }
     let deposits = arranged(terms, funded).into_iter().map(|message| {
-        let from = order_account(message).ok_or(Refusal::NoActions)?;
+        let from = order_account(message).ok_or(Refusal::NoOrder)?;
         let token = token_id(&message.chain, &message.deposit.currency);
         Ok(transfer(from, solver, token, message.deposit.amount))
     });
@@ -91,9 +95,6 @@ pub fn outcome(
         Ok(transfer(solver, to, token, fee.amount))
     });
     let actions = deposits.chain(fees).collect::<Result<Vec<_>, Refusal>>()?;
-    if actions.is_empty() {
-        return Err(Refusal::NoActions);
-    }
     let ids: Vec<B256> = funded.iter().map(|message| message.onchain_id).collect();
     Ok(Execution {
         idempotency_key: id::outcome(&ids, terms.id),
@@ -352,6 +353,17 @@ mod tests {
         let (a, b, c) = ((500, 7), (1_000, 9), (1_000, 8));
         let inputs = [1_000, 500, 1_000];
         assert_eq!(moved(&inputs, &[b, a, c]), moved(&inputs, &[c, a, b]));
+    }
+
+    /// No claim leads here: what judges it refuses both before.
+    #[test]
+    fn an_outcome_moves_deposits_of_an_order_or_is_none() {
+        let terms = Fixture::new().terms();
+        let of = |funded: &[Message]| outcome(&terms, EvmAddress::ZERO, funded, true).map(drop);
+        let unordered = messages(|deposit| deposit.id = B256::ZERO.to_string().into());
+        assert_eq!(of(&messages(|_| {})), Ok(()));
+        assert_eq!(of(&[]), Err(Refusal::NoDeposit));
+        assert_eq!(of(&unordered), Err(Refusal::NoOrder));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{
     execution, fill,
     order::{self, Difference, Input, Terms},
     refund::{self, Refund},
-    statement::{Mode, Outcome},
+    statement::Outcome,
 };
 
 /// A signed order of the payer, and the deposits that it is to be filled or refunded for.
@@ -117,7 +117,9 @@ impl Plan<'_> {
         judge: &dyn Fn(&Backing<'_>) -> Result<(), Refusal>,
     ) -> Result<Attestable, Refusal> {
         let funded = self.funded(terms)?;
-        check_executions(outcome, terms, &funded)?;
+        // It can be executed. The recipient makes no difference here.
+        let fees = outcome == Outcome::Fill;
+        execution::outcome(terms, EvmAddress::ZERO, &funded, fees)?;
         let backed = |vouched| Backing {
             funded: &funded,
             // The planned transaction contains none of the deposits.
@@ -158,15 +160,6 @@ impl Plan<'_> {
         let messages = self.deposits.iter().map(|funding| funding.message.clone());
         order::funded(terms, &names, &Deposits::known(messages))
     }
-}
-
-/// Checks that the executions of the deposits can be made.
-fn check_executions(outcome: Outcome, terms: &Terms, funded: &[Message]) -> Result<(), Refusal> {
-    // The recipient makes no difference here.
-    let solver = EvmAddress::ZERO;
-    execution::outcome(terms, solver, funded, outcome == Outcome::Fill)?;
-    let deposit = execution::deposit(funded, Mode::Slow, None);
-    deposit.map(drop).map_err(|_| Refusal::NoActions)
 }
 
 /// A planned transaction as a final one.

@@ -110,8 +110,6 @@ pub enum Refusal {
         paid: Shown,
         minimum: Shown,
     },
-    #[error("Nothing to execute")]
-    NoActions,
     #[error(
         "Fast mode needs an API key where the hub takes a fee for it or a deposit names an order"
     )]

@@ -81,7 +81,6 @@ impl Refusal {
             Self::InvalidRefund(_) => "REFUND_INVALID",
             Self::NoRefundRecipient(_) => "REFUND_RECIPIENT_MISSING",
             Self::InsufficientRefund { .. } => "REFUND_INSUFFICIENT",
-            Self::NoActions => "NOTHING_TO_EXECUTE",
             Self::NoDeposit => "DEPOSIT_MISSING",
             Self::Uncovered => "FEES_NOT_COVERED",
             Self::WrongChain(_) => "INPUT_CHAIN_MISMATCH",

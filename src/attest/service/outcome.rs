@@ -142,10 +142,7 @@ impl Attestor {
         }
         let asked = self.ask(question);
         let found = read::transactions(&wanted, self.hub.permits(), read::SETTLED).await?;
-        let paid = |backing: &Backing<'_>| {
-            let paid = found.get(inputs).ok_or(Refusal::NoActions)?;
-            fill::judge(&terms, backing, &paid.seen())
-        };
+        let paid = |backing: &Backing<'_>| fill::judge(&terms, backing, &found[inputs].seen());
         let judged = aside(is_long(&found), || {
             self.judge(claimed, &found[..inputs], &paid)
         })?;

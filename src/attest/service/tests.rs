@@ -1235,7 +1235,9 @@ fn initiation_of(amount: u64, nonce: U256) -> InitiationClaim {
 
 #[tokio::test]
 async fn initiation_needs_the_withdrawers_word_and_balance() {
-    let world = world();
+    let mut world = world();
+    let closed = world.oracle.chains.get_mut("closed").unwrap();
+    closed.family = Some(&vm::bitcoin::FAMILY);
     *world.hub.balance.lock().unwrap() = U256::from(500);
     let refused = async |change: fn(&mut InitiationClaim)| {
         let mut claim = initiation_claim(500);
@@ -1251,6 +1253,12 @@ async fn initiation_needs_the_withdrawers_word_and_balance() {
         refused(|c| c.address.withdrawer = DEPOSITOR.into()).await,
         invalid
     );
+    // This text is signed by withdrawers of one family.
+    let other = |c: &mut InitiationClaim| {
+        c.address.withdrawer_chain = "closed".into();
+        c.address.withdrawer = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4".into();
+    };
+    assert_eq!(refused(other).await, "OWNER_UNSUPPORTED");
     assert_eq!(refused(|c| c.amount = "0".into()).await, "WITHDRAWAL_ZERO");
     assert_eq!(refused(|c| c.amount = "-1".into()).await, "INVALID_REQUEST");
     assert_eq!(

@@ -65,11 +65,6 @@ pub const PAYMENTS: &[Code] = &[
         "Use the transaction that gives back enough. The message has both amounts.",
     ),
     never(
-        "NOTHING_TO_EXECUTE",
-        "The claim leads to no action at all.",
-        "Claim for deposits that are still there.",
-    ),
-    never(
         "DEPOSIT_MISSING",
         "Nothing was deposited for the order.",
         "Name the deposit that pays for it.",
