@@ -174,6 +174,12 @@ pub fn is_new() -> bool {
     is_new.unwrap_or_default()
 }
 
+/// Whether the claim that is judged now is of a caller with a key.
+pub fn is_keyed() -> bool {
+    let keyed = UNDER_WAY.try_with(|under_way| under_way.claim.key.is_some());
+    keyed.unwrap_or_default()
+}
+
 /// The transactions that were read so far for the claim that is judged now, as they stand in keys, with their chains.
 pub fn transactions() -> Vec<(String, String)> {
     let named = |read: &Read| {

@@ -23,10 +23,7 @@ use tokio::sync::OnceCell;
 use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
 
-use self::{
-    alarm::alarm,
-    commit::{recording, release},
-};
+use self::{alarm::alarm, commit::release};
 pub use self::{halts::Watched, why::Repeated};
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
@@ -100,7 +97,7 @@ pub struct Journal {
 enum Next {
     /// The statement is already recorded, with these bytes.
     Stands(Vec<u8>),
-    /// The row in the way is gone: retry.
+    /// The row in the way is gone, or another claim has completed it: retry.
     Again,
 }
 
@@ -217,10 +214,7 @@ impl Journal {
         };
         for _ in 0..ATTEMPTS {
             let stood = known.is_some();
-            let mut batch = recording(statement, known.take(), now)?;
-            if !stood {
-                batch = self.explained(batch, statement, now)?;
-            }
+            let batch = self.explained(statement, known.take(), now).await?;
             basis::add(&batch);
             let (key, found) = match self.store.commit(batch).await? {
                 Outcome::Applied { .. } => return Ok(stood),
@@ -275,6 +269,7 @@ impl Journal {
                 return Err(JournalError::Halted(ChainId::new(&chain)));
             }
             rows::SLOT => return self.other(&slot::decode(&found)?).await,
+            rows::EVIDENCE => return Ok(Next::Again),
             rows::CONSUMPTION => {
                 let what = String::from_utf8_lossy(&key.name);
                 payment = is_payment(&what);

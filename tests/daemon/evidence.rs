@@ -27,7 +27,7 @@ use tokio::io::AsyncWriteExt;
 use crate::description::{complaints, validator_of};
 use crate::support::{
     chain::DEPOSITS,
-    daemon::{Daemon, Setup, daemon},
+    daemon::{Answer, Daemon, Setup, daemon},
     fixture,
     http::{Server, json as json_answer, serve},
     world,
@@ -1289,30 +1289,51 @@ async fn a_shadow_lets_no_signature_out_and_reports_what_the_other_oracle_answer
     other.stop().await;
 }
 
+/// A setup in which the only provider of `chain` answers nothing while it is away; the provider, and whether it is.
+async fn leaving(world: &Server, chain: &str) -> (Setup, Server, Arc<AtomicBool>) {
+    let away = Arc::new(AtomicBool::new(false));
+    let there = away.clone();
+    let url = format!("http://{}/{chain}", world.address);
+    let said = move |text| (!there.load(Ordering::SeqCst)).then_some(text);
+    let provider = forwarding(url, said).await;
+    let setup = setup(world).with(
+        &format!("{}_RPC_URL", chain.to_uppercase()),
+        format!("http://{}/", provider.address),
+    );
+    (setup, provider, away)
+}
+
+/// Claims deposits in this spelling; an empty key is none.
+async fn spelled(daemon: &Daemon, key: &str, body: &str) -> Answer {
+    let headers = [("content-type", "application/json"), ("x-api-key", key)];
+    let body = Some(body.as_bytes().to_vec());
+    daemon.ask("POST", DEPOSITS, &headers, body).await
+}
+
 /// A statement whose blocks are watched no longer is answered without its chain.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_away() {
     let world = world::world().await;
     let claim = recorded(DEPOSITS);
     let (chain, _) = transactions(&claim).remove(0);
-    let away = Arc::new(AtomicBool::new(false));
-    let there = away.clone();
-    let url = format!("http://{}/{chain}", world.address);
-    let said = move |text| (!there.load(Ordering::SeqCst)).then_some(text);
-    let provider = forwarding(url, said).await;
-    let setup = setup(&world).with(
-        &format!("{}_RPC_URL", chain.to_uppercase()),
-        format!("http://{}/", provider.address),
-    );
+    let (setup, _provider, away) = leaving(&world, &chain).await;
     let daemon = setup.start().await;
     let first = daemon.post(DEPOSITS, "apikey1", &claim).await;
     assert_eq!(first.status, 200);
+    // Other spellings of what is signed.
+    let mut peers = claim.clone();
+    peers["requestPeerSignatures"] = json!(false);
+    let spellings = [claim.to_string(), format!("{claim} "), peers.to_string()];
+    for body in &spellings {
+        let other = spelled(&daemon, "apikey1", body).await;
+        assert_eq!(other.status, 200, "{}", other.body);
+    }
     until_from_evidence(&daemon, (DEPOSITS, &claim)).await;
     away.store(true, Ordering::SeqCst);
     // Nothing is kept over a restart: it is judged over the evidence, and given again as it is.
     let daemon = daemon.restart().await;
-    for _ in 0..2 {
-        let again = daemon.post(DEPOSITS, "apikey1", &claim).await;
+    for body in spellings.iter().chain(&spellings) {
+        let again = spelled(&daemon, "apikey1", body).await;
         assert_eq!((again.status, &again.body), (first.status, &first.body));
     }
     let headers = [("content-type", "text/plain"), ("x-api-key", "apikey1")];
@@ -1328,17 +1349,49 @@ async fn a_claim_of_long_ago_is_answered_from_its_evidence_when_its_chain_is_awa
     fast["mode"] = json!("fast");
     let unknown = daemon.post(DEPOSITS, "apikey1", &fast).await;
     assert_eq!(unknown.status, 503, "{}", unknown.body);
-    // Another spelling of a request that was signed is another request.
-    let headers = [
-        ("content-type", "application/json"),
-        ("x-api-key", "apikey1"),
-    ];
-    let mut peers = claim.clone();
-    peers["requestPeerSignatures"] = json!(false);
-    for body in [format!("{claim} "), peers.to_string()] {
-        let body = Some(body.into_bytes());
-        let other = daemon.ask("POST", DEPOSITS, &headers, body).await;
-        assert_eq!(other.status, 503, "{}", other.body);
+    // A spelling that nobody has sent before is another request.
+    let other = spelled(&daemon, "apikey1", &format!(" {claim}")).await;
+    assert_eq!(other.status, 503, "{}", other.body);
+    daemon.stop().await;
+}
+
+/// Nor is it answered from its chain for ever, whoever claims first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strangers_padding_keeps_no_statement_from_being_explained_by_a_later_claim() {
+    let world = world::world().await;
+    let claim = recorded(DEPOSITS);
+    let (chain, transaction) = transactions(&claim).remove(0);
+    let (setup, _provider, away) = leaving(&world, &chain).await;
+    let setup = setup.with("UNAUTHENTICATED_RATE_LIMIT_MAX", "1000");
+    let daemon = setup.start().await;
+    let padded = |spaces: usize| format!("{claim}{}", " ".repeat(spaces));
+    let first = spelled(&daemon, "", &padded(9_000)).await;
+    assert_eq!(first.status, 200, "{}", first.body);
+    let read = document(&setup, &daemon, &chain, &transaction).await;
+    assert_eq!(read["request"]["body"], "");
+    let keyed = spelled(&daemon, "apikey1", &padded(0)).await;
+    assert_eq!((keyed.status, &keyed.body), (first.status, &first.body));
+    let read = document(&setup, &daemon, &chain, &transaction).await;
+    let asked = json!({ "target": DEPOSITS, "key": "int1", "body": padded(0) });
+    assert_eq!(read["request"], asked);
+    let words = ["verify", "--signer", SIGNER, "-"];
+    let told = elsewhere(&setup, &[], &words, &read.to_string()).await;
+    let told = told.unwrap();
+    assert!(told.starts_with("verified    deposit/"), "{told}");
+    // Whole evidence stays as it is.
+    for spaces in [9_001, 1] {
+        let other = spelled(&daemon, "", &padded(spaces)).await;
+        assert_eq!(other.status, 200, "{}", other.body);
+        let again = document(&setup, &daemon, &chain, &transaction).await;
+        assert_eq!(again, read, "{spaces}");
+    }
+    until_from_evidence(&daemon, (DEPOSITS, &claim)).await;
+    away.store(true, Ordering::SeqCst);
+    let daemon = daemon.restart().await;
+    // Of a stranger's spelling nothing is kept where the evidence was whole.
+    for (key, spaces, status) in [("apikey1", 0, 200), ("", 0, 200), ("", 1, 503)] {
+        let again = spelled(&daemon, key, &padded(spaces)).await;
+        assert_eq!(again.status, status, "{key} {spaces}: {}", again.body);
     }
     daemon.stop().await;
 }

@@ -9,9 +9,11 @@ use k256::{
     elliptic_curve::rand_core::OsRng,
 };
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 use vm::{
-    Finality, FinalityTag,
+    Address, Finality, FinalityTag, Payment, PaymentKind, Receipt, Transaction, U256,
     evidence::{Answer, Question, Read, Rule},
+    testing,
     types::TxRef,
 };
 
@@ -22,7 +24,7 @@ use crate::{
         statement::{Mode, Verdict},
     },
     sign::raw::RawKey,
-    store::{Range, memory::MemoryStore, sled::SledStore},
+    store::{Kind, Range, memory::MemoryStore, sled::SledStore},
 };
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -290,7 +292,7 @@ async fn a_withdrawers_nonce_initiates_one_withdrawal() {
 #[test]
 fn a_halt_is_expected_once_for_each_chain() {
     let halts = |statement: &Statement| {
-        let batch = recording(statement, None, 1).unwrap();
+        let batch = commit::recording(statement, None, 1).unwrap();
         batch.kinds().filter(|kind| *kind == rows::HALT).count()
     };
     let here = deposit(1, 1, 1).as_of(&base(), &block(8, 2));
@@ -1204,8 +1206,8 @@ async fn why_a_statement_was_signed_is_kept_with_it_and_with_those_that_are_void
     assert_eq!(journal.why(&other.key, &entry).await.unwrap(), None);
 }
 
-/// A store whose rows are not read one by one.
-struct Unread(MemoryStore);
+/// A store whose rows of a kind are not read one by one.
+struct Unread(MemoryStore, Kind);
 
 #[async_trait]
 impl Store for Unread {
@@ -1213,8 +1215,11 @@ impl Store for Unread {
         self.0.commit(batch).await
     }
 
-    async fn read(&self, _: &Key) -> Result<Option<Vec<u8>>, StoreError> {
-        Err(StoreError::Closed)
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        match key.kind == self.1 {
+            true => Err(StoreError::Closed),
+            false => self.0.read(key).await,
+        }
     }
 
     async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
@@ -1229,7 +1234,7 @@ impl Store for Unread {
 #[tokio::test]
 async fn a_new_claims_statement_is_not_looked_for_before_its_commit() {
     let key = Arc::new(RawKey::parse(KEY).unwrap());
-    let journal = Journal::new(Arc::new(Unread(MemoryStore::new())), key);
+    let journal = Journal::new(Arc::new(Unread(MemoryStore::new(), rows::ENTRY)), key);
     let sign = async |target: &str, statement: &Statement, is_new: bool| {
         let claim = evidence::Claim {
             target: target.into(),
@@ -1248,6 +1253,240 @@ async fn a_new_claims_statement_is_not_looked_for_before_its_commit() {
     assert_eq!(second, first);
     let refused = sign("/third", &refund(1, &[2], 4), true).await;
     assert!(matches!(refused, Err(JournalError::Conflict { .. })));
+}
+
+/// A statement's first claim and its repeats read no evidence: only another claim does.
+#[tokio::test]
+async fn evidence_is_read_for_another_claim_of_what_stands_only() {
+    let key = Arc::new(RawKey::parse(KEY).unwrap());
+    let journal = Journal::new(Arc::new(Unread(MemoryStore::new(), rows::EVIDENCE)), key);
+    let statement = fill(1, &[2], 3);
+    let sign = async |spaces: usize, is_new: bool| {
+        let claim = spelled(spaces, Some("k"));
+        let known = known(&claim, is_new);
+        evidence::of(claim, known, journal.sign(&statement, 5)).await
+    };
+    let first = sign(0, true).await.unwrap();
+    assert_eq!(sign(0, false).await.unwrap(), first);
+    let other = sign(1, true).await;
+    assert!(matches!(other, Err(JournalError::Unsure(_))), "{other:?}");
+}
+
+/// A claim with so many spaces behind its body.
+fn spelled(spaces: usize, key: Option<&str>) -> evidence::Claim {
+    evidence::Claim {
+        target: "/spelled".into(),
+        body: format!("{{}}{}", " ".repeat(spaces)).into_bytes().into(),
+        key: key.map(str::to_owned),
+    }
+}
+
+/// Signs `statement` at `now` for a claim as the oracle does.
+async fn claimed(journal: &Journal, claim: evidence::Claim, statement: &Statement, now: u64) {
+    let is_new = match claim.digest() {
+        Some(digest) => matches!(journal.repeated(&digest).await.unwrap(), Repeated::New),
+        None => false,
+    };
+    let known = known(&claim, is_new);
+    let signed = evidence::of(claim, known, journal.sign(statement, now)).await;
+    signed.unwrap();
+}
+
+/// All rows of a kind.
+async fn rows_of(store: &dyn Store, kind: Kind) -> Vec<(Key, Vec<u8>)> {
+    let all = Range::new(kind, &[], None, usize::MAX);
+    store.scan(all).await.unwrap()
+}
+
+/// The body and the caller in the evidence of a statement that stands.
+async fn asked_by(journal: &Journal, statement: &Statement) -> (String, Option<String>) {
+    let entry = journal.entry(&statement.key).await.unwrap().unwrap();
+    let why = journal.why(&statement.key, &entry).await.unwrap().unwrap();
+    (why.body, why.key)
+}
+
+async fn unwatch_all(journal: &Journal) {
+    let watched = journal.watched(&base(), None, 100).await.unwrap();
+    let watched: Vec<_> = watched.into_iter().map(|one| one.cursor).collect();
+    journal.unwatch(&watched).await.unwrap();
+}
+
+/// What a stranger pads, of which 2 KB are kept where nothing is read: with a digest, and without.
+const LONG: [usize; 2] = [3 << 10, 9 << 10];
+
+/// A stranger claims first and pads it, so that nobody is told why.
+#[tokio::test]
+async fn evidence_without_its_claim_takes_the_next_one_and_whole_evidence_none() {
+    for key in [None, Some("k")] {
+        let store = Arc::new(MemoryStore::default());
+        let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+        let statement = deposit(0x11, 1, 2);
+        let kept = async || {
+            let [why, of] = [rows::EVIDENCE, rows::CLAIMED].map(|kind| rows_of(&*store, kind));
+            (why.await, of.await)
+        };
+        claimed(&journal, spelled(LONG[0], None), &statement, 5).await;
+        let first = kept().await;
+        let nothing = (String::new(), None);
+        assert_eq!(asked_by(&journal, &statement).await, nothing);
+        claimed(&journal, spelled(LONG[1], None), &statement, 6).await;
+        assert_eq!(kept().await, first);
+        claimed(&journal, spelled(0, key), &statement, 7).await;
+        let whole = ("{}".to_owned(), key.map(str::to_owned));
+        assert_eq!(asked_by(&journal, &statement).await, whole);
+        let second = kept().await;
+        assert_eq!((second.0.len(), second.1.len()), (1, 1));
+        // The same again, padding, and other spellings of strangers.
+        for spaces in [0, LONG[0], LONG[1], 1] {
+            claimed(&journal, spelled(spaces, None), &statement, 8).await;
+            assert_eq!(kept().await, second, "{spaces}");
+        }
+    }
+}
+
+/// Nor are strangers' spellings answered without a chain: rows of them could fill the disk.
+#[tokio::test]
+async fn what_stands_is_known_as_signed_for_each_spelling_of_keys_and_for_one_of_strangers() {
+    let store = Arc::new(MemoryStore::default());
+    let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+    let statement = deposit(0x11, 1, 2);
+    claimed(&journal, spelled(0, None), &statement, 5).await;
+    let first = rows_of(&*store, rows::EVIDENCE).await;
+    claimed(&journal, spelled(1, None), &statement, 6).await;
+    claimed(&journal, spelled(2, Some("k")), &statement, 6).await;
+    // Too large to keep.
+    claimed(&journal, spelled(257 << 10, Some("k")), &statement, 6).await;
+    unwatch_all(&journal).await;
+    for (spaces, is_known) in [(0, true), (1, false), (2, true)] {
+        let digest = spelled(spaces, None).digest().unwrap();
+        let found = journal.repeated(&digest).await.unwrap();
+        let is_found = match found {
+            Repeated::Settled(found) => found.body == "{}",
+            Repeated::New | Repeated::Open => false,
+        };
+        assert_eq!(is_found, is_known, "{spaces}");
+    }
+    assert_eq!(rows_of(&*store, rows::EVIDENCE).await, first);
+    assert_eq!(rows_of(&*store, rows::CLAIMED).await.len(), 2);
+}
+
+/// Also where the claim was signed before, for the statement that became void.
+#[tokio::test]
+async fn evidence_of_what_is_signed_again_takes_a_claim_of_before() {
+    let journal = journal();
+    let statement = deposit(0x11, 1, 2);
+    claimed(&journal, spelled(0, None), &statement, 5).await;
+    assert!(journal.void(&statement.key, "gone", 6).await.unwrap());
+    claimed(&journal, spelled(LONG[1], None), &statement, 7).await;
+    assert_eq!(asked_by(&journal, &statement).await.0, "");
+    claimed(&journal, spelled(0, None), &statement, 8).await;
+    assert_eq!(asked_by(&journal, &statement).await.0, "{}");
+    unwatch_all(&journal).await;
+    let digest = spelled(0, None).digest().unwrap();
+    let found = journal.repeated(&digest).await.unwrap();
+    assert!(matches!(found, Repeated::Settled(_)), "{found:?}");
+}
+
+/// A read of a transaction that takes more than is kept for a stranger, and less than for a key.
+fn long_read() -> Read {
+    let payment = |index: u32| {
+        let account = Sha256::digest(index.to_be_bytes());
+        Payment {
+            index,
+            kind: PaymentKind::Transfer,
+            recipient: Address::from_parts("0x", account.to_vec()),
+            currency: Address::from_parts("0x", vec![7]),
+            amount: U256::from(1),
+        }
+    };
+    let receipt = Receipt {
+        payments: (0..500).map(payment).collect(),
+        ..testing::receipt(block(7, 1))
+    };
+    Read {
+        chain: base(),
+        question: asked(0x11),
+        answer: Answer::Transaction(Box::new(Transaction::Succeeded(receipt))),
+        required: 1,
+        votes: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn evidence_with_a_digest_of_a_transaction_takes_that_with_the_transaction() {
+    let store = Arc::new(MemoryStore::default());
+    let journal = Journal::new(store.clone(), Arc::new(RawKey::parse(KEY).unwrap()));
+    let (statement, read) = (deposit(0x11, 1, 2), long_read());
+    let lacks = async |claim: evidence::Claim| {
+        let known = known(&claim, true);
+        let work = async {
+            vm::evidence::note(|| read.clone());
+            journal.sign(&statement, 5).await.unwrap();
+        };
+        evidence::of(claim, known, work).await;
+        let entry = journal.entry(&statement.key).await.unwrap().unwrap();
+        let why = journal.why(&statement.key, &entry).await.unwrap();
+        why.unwrap().lacks()
+    };
+    assert_eq!(lacks(spelled(LONG[1], None)).await, 2);
+    assert_eq!(lacks(spelled(0, None)).await, 2);
+    assert_eq!(lacks(spelled(0, Some("k"))).await, 0);
+    let whole = rows_of(&*store, rows::EVIDENCE).await;
+    assert_eq!(lacks(spelled(1, None)).await, 0);
+    assert_eq!(rows_of(&*store, rows::EVIDENCE).await, whole);
+}
+
+/// A store in which something else is committed before a commit.
+struct Preceded {
+    store: MemoryStore,
+    /// What is committed before the next commits, the last one first.
+    before: Mutex<Vec<Option<Batch>>>,
+}
+
+#[async_trait]
+impl Store for Preceded {
+    async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        let other = self.before.lock().unwrap().pop().flatten();
+        if let Some(other) = other {
+            self.store.commit(other).await?;
+        }
+        self.store.commit(batch).await
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.read(key).await
+    }
+
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        self.store.scan(range).await
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn of_two_claims_that_complete_evidence_at_once_the_first_one_stays() {
+    let key = || Arc::new(RawKey::parse(KEY).unwrap());
+    let statement = deposit(0x11, 1, 2);
+    let twin = Arc::new(MemoryStore::default());
+    let whole = spelled(0, Some("first"));
+    claimed(&Journal::new(twin.clone(), key()), whole, &statement, 5).await;
+    let (at, row) = rows_of(&*twin, rows::EVIDENCE).await.remove(0);
+    let store = Arc::new(Preceded {
+        store: MemoryStore::default(),
+        before: Mutex::default(),
+    });
+    let journal = Journal::new(store.clone(), key());
+    claimed(&journal, spelled(LONG[1], None), &statement, 5).await;
+    // The first commit finds that the statement stands.
+    *store.before.lock().unwrap() = vec![Some(Batch::new().put(at, row)), None];
+    claimed(&journal, spelled(1, Some("second")), &statement, 6).await;
+    assert!(store.before.lock().unwrap().is_empty());
+    let (body, by) = asked_by(&journal, &statement).await;
+    assert_eq!((&*body, by.as_deref()), ("{}", Some("first")));
+    assert_eq!(rows_of(&*store, rows::CLAIMED).await.len(), 1);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use alloy::primitives::B256;
 use vm::{evidence::Replay, protocol::signature::Signature};
 
-use super::{Journal, JournalError};
+use super::{Journal, JournalError, commit::recording};
 use crate::{
     attest::{
         evidence::{self, Evidence},
@@ -18,7 +18,7 @@ use crate::{
 /// What the journal has about a request.
 #[derive(Debug)]
 pub enum Repeated {
-    /// Nothing was signed for an equal one.
+    /// Nothing was signed for an equal one, or what was became void and was signed again for another.
     New,
     /// Something was, and only the chains say whether it is signed again.
     Open,
@@ -28,9 +28,28 @@ pub enum Repeated {
 }
 
 impl Journal {
+    /// The commit that records `statement` at `now`, or completes its recorded entry `known`, with why it is signed.
+    pub(super) async fn explained(
+        &self,
+        statement: &Statement,
+        known: Option<Vec<u8>>,
+        now: u64,
+    ) -> Result<Batch, JournalError> {
+        let Some(known) = known else {
+            return self.with_evidence(recording(statement, None, now)?, statement, now);
+        };
+        // An equal claim has added what this one would.
+        if !evidence::is_new() || Replay::current().is_some() {
+            return recording(statement, Some(known), now);
+        }
+        let at = Entry::decode(&known)?.at;
+        let batch = recording(statement, Some(known), now)?;
+        self.with_later_evidence(batch, statement, at).await
+    }
+
     /// Adds why a statement is signed, where somebody said so. Evidence in place of the chains records nothing new: it
     /// tells what was, and the statement may have become void since.
-    pub(super) fn explained(
+    fn with_evidence(
         &self,
         batch: Batch,
         statement: &Statement,
@@ -47,9 +66,43 @@ impl Journal {
         let Some(claim) = why.claim else {
             return Ok(batch);
         };
-        let statement = key.clone();
-        let of = Claimed { statement, at };
-        Ok(batch.put(rows::claimed::key(&claim), of.encode()?))
+        claimed(batch, &claim, key, at)
+    }
+
+    /// Adds what a new claim tells of a statement that was recorded at the second `at`: its evidence, in place of a row
+    /// that lacks more, and that the statement was signed for it. Of a stranger's claim that only where its evidence is
+    /// taken: strangers could else fill the disk with spellings of one claim.
+    async fn with_later_evidence(
+        &self,
+        batch: Batch,
+        statement: &Statement,
+        at: u64,
+    ) -> Result<Batch, JournalError> {
+        let key = &statement.key;
+        let row_key = rows::evidence::key(key, at);
+        let Some(kept) = self.store.read(&row_key).await? else {
+            return Ok(batch);
+        };
+        // A row that cannot be read is no reason not to sign.
+        let Ok(before) = Evidence::decode(&kept) else {
+            return Ok(batch);
+        };
+        let (lacks, keyed) = (before.lacks(), evidence::is_keyed());
+        if lacks == 0 && !keyed {
+            return Ok(batch);
+        }
+        let Some(why) = evidence::now(&self.judge, statement.rule.as_ref())? else {
+            return Ok(batch);
+        };
+        let Some(claim) = why.claim else {
+            return Ok(batch);
+        };
+        let is_fuller = lacks > 0 && Evidence::decode(&why.row)?.lacks() < lacks;
+        match (is_fuller, keyed) {
+            (true, _) => claimed(batch.swap(row_key, Some(kept), why.row), &claim, key, at),
+            (false, true) => claimed(batch, &claim, key, at),
+            (false, false) => Ok(batch),
+        }
     }
 
     /// What was signed for an equal request.
@@ -61,6 +114,9 @@ impl Journal {
         let Some(entry) = self.entry(&of.statement).await? else {
             return Ok(Repeated::Open);
         };
+        if entry.at != of.at {
+            return Ok(Repeated::New);
+        }
         let watches = entry.facts.iter();
         let watches: Vec<Key> = watches
             .map(|fact| rows::watch::key(fact, &of.statement))
@@ -71,7 +127,7 @@ impl Journal {
             .await?
             .iter()
             .any(Option::is_some);
-        if watched || entry.at != of.at {
+        if watched {
             return Ok(Repeated::Open);
         }
         let evidence = self.why(&of.statement, &entry).await?;
@@ -128,4 +184,11 @@ impl Journal {
         }
         Ok(Some(self.signature(&entry.digest, true).await?))
     }
+}
+
+/// Adds that the statement under `key`, recorded at the second `at`, was signed for the claim with this digest.
+fn claimed(batch: Batch, claim: &B256, key: &str, at: u64) -> Result<Batch, JournalError> {
+    let statement = key.to_owned();
+    let of = Claimed { statement, at };
+    Ok(batch.put(rows::claimed::key(claim), of.encode()?))
 }

@@ -1,5 +1,6 @@
 //! Why statements were signed: the request, what was read for it, which providers said so, and by which rules blocks
-//! counted as final. Written once, with the statement's entry, never changed.
+//! counted as final. Written with the statement's entry. A row that lacks a part is replaced by that of a later claim
+//! that lacks less ([`Evidence::lacks`]); what lacks nothing never changes.
 //!
 //! Key: the statement's key, a zero byte, the second in which the entry was recorded in 8 bytes big endian: a statement
 //! that was void and is signed again has two. Value, format 2: [`Evidence`] in postcard, as one zstd frame with a
@@ -11,7 +12,7 @@ use std::cell::RefCell;
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
-use vm::evidence::{Read, Rule};
+use vm::evidence::{Answer, Read, Rule};
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::{EVIDENCE, RowError, prefix};
@@ -63,6 +64,14 @@ pub fn key(statement: &str, at: u64) -> Key {
 }
 
 impl Evidence {
+    /// How many of the two parts that may be too large to keep are left out: the request's own text, and what was
+    /// found of transactions.
+    pub fn lacks(&self) -> usize {
+        let is_left_out = |read: &Read| matches!(read.answer, Answer::Large(_));
+        let transactions = self.reads.iter().any(is_left_out);
+        usize::from(self.body.is_empty()) + usize::from(transactions)
+    }
+
     pub fn encode(&self) -> Result<Vec<u8>, RowError> {
         let fields = postcard::to_stdvec(self).map_err(wrong)?;
         let frame = PACK.with_borrow_mut(|pack| match pack {
