@@ -97,6 +97,8 @@ pub enum ApiError {
         code: &'static str,
         message: &'static str,
         cause: String,
+        /// The seconds after which to try again, where they are known: `Retry-After`.
+        after: Option<u64>,
     },
     /// 504: the answer exceeded the deadline of a request.
     #[error("deadline exceeded")]
@@ -152,7 +154,17 @@ impl ApiError {
             code,
             message,
             cause: cause.to_string(),
+            after: None,
         }
+    }
+
+    /// Names the seconds after which the same request may succeed, for a 503.
+    #[must_use]
+    pub fn after(mut self, seconds: u64) -> Self {
+        if let Self::Unavailable { after, .. } = &mut self {
+            *after = Some(seconds);
+        }
+        self
     }
 
     /// 503 for a request above the limit of concurrent requests.
@@ -203,6 +215,12 @@ impl ApiError {
         }
         if let Self::RateLimited(standing) = &self {
             response.put_number("retry-after", standing.reset_seconds());
+        }
+        if let Self::Unavailable {
+            after: Some(after), ..
+        } = &self
+        {
+            response.put_number("retry-after", *after);
         }
         response
     }

@@ -8,6 +8,7 @@ mod look;
 mod rounds;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::{
     collections::HashMap,
@@ -20,7 +21,7 @@ use std::{
 use serde::Deserialize;
 use vm::{B256, Chain, CodecError, TxRef};
 
-use self::lately::Lately;
+use self::{lately::Lately, turns::Turns};
 use super::{IndexError, Wakeup, apply, recorder::Recorder};
 use crate::{
     market::Market,
@@ -93,7 +94,7 @@ pub enum SubmittedError {
     /// 404.
     #[error("unknown transaction {0}")]
     UnknownTransaction(String),
-    /// 503: too many transactions are looked for already.
+    /// 503: too many transactions are looked for now.
     #[error("too many transactions are being looked for")]
     Busy,
     /// 503.
@@ -111,8 +112,10 @@ pub struct Transactions {
     /// Wakes the rounds.
     wakeup: Wakeup,
     waiting: AtomicUsize,
-    /// What was found lately, and is not asked for again yet.
+    /// What was looked for lately, and is not asked for again yet.
     lately: Lately,
+    /// By the network's name.
+    turns: HashMap<String, Turns>,
 }
 
 /// The part of the client's transaction that is read.
@@ -130,7 +133,9 @@ impl Transactions {
         networks: HashMap<String, Network>,
         requests: Requests,
     ) -> Self {
+        let turns = networks.keys().map(|name| (name.clone(), Turns::default()));
         Self {
+            turns: turns.collect(),
             market,
             networks,
             recorder: Recorder { requests },

@@ -147,6 +147,7 @@ impl From<SubmittedError> for ApiError {
             }
             SubmittedError::Busy => {
                 Self::unavailable("SERVICE_UNAVAILABLE", "Too many transactions wait", message)
+                    .after(1)
             }
             SubmittedError::Index(error) => Self::unavailable(
                 "SERVICE_UNAVAILABLE",
@@ -184,5 +185,24 @@ impl From<ChartError> for ApiError {
 impl From<RequestsError> for ApiError {
     fn from(error: RequestsError) -> Self {
         Self::unavailable("SERVICE_UNAVAILABLE", "Requests cannot be read now", error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::IndexError;
+
+    #[test]
+    fn who_comes_when_too_many_transactions_wait_learns_when_to_come_again() {
+        for (error, wait) in [
+            (SubmittedError::Busy, Some("1")),
+            (SubmittedError::Index(IndexError::Moved), None),
+        ] {
+            let answer = answer(error.into());
+            assert_eq!(answer.status, 503);
+            let after = answer.headers.get("retry-after");
+            assert_eq!(after.map(|value| value.to_str().unwrap()), wait);
+        }
     }
 }

@@ -9,6 +9,7 @@ use utoipa::{
 
 use super::{Shared, status::request_id};
 use crate::{
+    chains::asking,
     http::{ApiError, Number, Request, Response, Text},
     index::submitted::{Known, Submission},
     json,
@@ -93,10 +94,8 @@ pub async fn index(state: Shared, request: Request) -> Result<Response, ApiError
         transaction: &body.tx_hash,
         request: named,
     };
-    state
-        .transactions
-        .index(submission, (state.clock)())
-        .await?;
+    let noted = state.transactions.index(submission, (state.clock)());
+    asking::by(request.key.is_some(), noted).await?;
     Response::json(&DONE)
 }
 
@@ -107,7 +106,7 @@ pub async fn single(state: Shared, request: Request) -> Result<Response, ApiErro
     let noted = state
         .transactions
         .single(id, body.chain_id.0, &body.tx, now);
-    noted.await?;
+    asking::by(request.key.is_some(), noted).await?;
     Response::json(&DONE)
 }
 

@@ -95,7 +95,8 @@ impl Transactions {
         }
     }
 
-    /// Looks for a transaction that may only be submitted once it is in a block.
+    /// Looks for a transaction that may only be submitted once it is in a block, while the caller waits. What all callers
+    /// may have looked for at a time is bounded ([`Turns`](super::turns::Turns)); beyond it is busy.
     pub(super) async fn at_once(
         &self,
         name: &str,
@@ -104,11 +105,18 @@ impl Transactions {
     ) -> Result<(), SubmittedError> {
         let unknown = || SubmittedError::UnknownChain(name.to_owned());
         let network = self.networks.get(name).ok_or_else(unknown)?;
+        let turns = self.turns.get(name).ok_or_else(unknown)?;
+        let missing = || SubmittedError::NotIncluded(transaction.text.to_string());
+        if self.lately.lacks(name, &transaction.bytes, now) {
+            return Err(missing());
+        }
+        let _turn = turns.enter(now).await.ok_or(SubmittedError::Busy)?;
         let sight = sight(network, transaction.clone()).await;
         let sight = sight.map_err(IndexError::from)?;
         let (block, used) = match &*sight.found {
             Transaction::Missing => {
-                return Err(SubmittedError::NotIncluded(transaction.text.to_string()));
+                self.lately.missed(name, &transaction.bytes, now);
+                return Err(missing());
             }
             Transaction::Failed(failure) => (&failure.block, false),
             Transaction::Succeeded(receipt) => {

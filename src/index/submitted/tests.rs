@@ -1,8 +1,16 @@
+use std::cell::Cell;
+
+use futures::future::{join, join_all};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use vm::{Failure, Receipt, Transaction, testing::Script};
 
-use super::*;
+use super::{
+    turns::{A_SECOND, AT_ONCE, PATIENCE},
+    *,
+};
 use crate::{
+    chains::asking,
     index::{IndexError, fixtures},
     request::{
         self,
@@ -251,18 +259,81 @@ async fn a_network_of_blocks_only_is_looked_at_once() {
     let missing = Err(SubmittedError::NotIncluded(hash(1)));
     assert_eq!(bench.index(1, None).await, missing);
     bench.receipt(|receipt| receipt.deposits = Ok(vec![fixtures::deposit(request.order_id, 3)]));
-    assert_eq!(bench.index(1, None).await, Ok(()));
+    let asked = bench.script.asked();
+    assert_eq!(bench.index_at(1, None, 2_999).await, missing);
+    assert_eq!(bench.script.asked(), asked, "nobody is asked so soon");
+    assert_eq!(bench.index_at(1, None, 3_000).await, Ok(()));
     assert_eq!(bench.facts(&request).await.deposits.len(), 1);
-    assert_eq!(bench.round(0).await, 0);
+    assert_eq!(bench.round(3_000).await, 0);
     bench
         .script
         .fail(Some(vm::ReadError::Unavailable("down".into())));
-    assert_eq!(bench.index(1, None).await, Ok(()), "nobody is asked again");
-    let refused = bench.index_at(1, None, 30_000).await;
+    let again = bench.index_at(1, None, 32_999).await;
+    assert_eq!(again, Ok(()), "nobody is asked again");
+    let refused = bench.index_at(1, None, 33_000).await;
     assert!(matches!(
         refused,
         Err(SubmittedError::Index(IndexError::Read(_)))
     ));
+}
+
+/// The providers are those that confirm everybody's deposits.
+#[tokio::test]
+async fn what_callers_wait_for_is_asked_so_often_a_second_and_no_more() {
+    let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), true);
+    let submit = async |numbers: std::ops::Range<u64>, later: u64| {
+        let (asked, mut busy) = (bench.script.asked(), 0);
+        for number in numbers {
+            match bench.index_at(number, None, later).await {
+                Err(SubmittedError::NotIncluded(_)) => {}
+                Err(SubmittedError::Busy) => busy += 1,
+                other => panic!("{number}: {other:?}"),
+            }
+        }
+        (bench.script.asked() - asked, busy)
+    };
+    let half = u64::from(A_SECOND / 2);
+    // A look asks for the head and for the transaction.
+    assert_eq!(submit(10..110, 0).await, (2 * half, 100 - half));
+    assert_eq!(submit(10..20, 999).await, (0, 0), "missing just now");
+    // The other half is for callers with a key.
+    let keyed = asking::by(true, submit(110..210, 999)).await;
+    assert_eq!(keyed, (2 * half, 100 - half));
+    assert_eq!(submit(210..211, 999).await, (0, 1));
+    // Keys take of the strangers' half what is left of it.
+    let keyed = asking::by(true, submit(210..310, 1_000)).await;
+    assert_eq!(keyed, (4 * half, 100 - 2 * half));
+    assert_eq!(submit(310..410, 2_000).await, (2 * half, 100 - half));
+    // What was found costs nothing.
+    bench.receipt(|_| {});
+    assert_eq!(bench.index_at(1, None, 3_000).await, Ok(()));
+    assert_eq!(submit(410..510, 3_000).await.1, 100 - half + 1);
+    assert_eq!(bench.index_at(1, None, 3_000).await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_who_wait_leave_half_of_the_turns_to_keys_and_wait_shortly() {
+    let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), true);
+    bench.script.hang(true);
+    let busy = Cell::new(0);
+    let submit = |number: u64| {
+        let (bench, busy) = (&bench, &busy);
+        async move {
+            let submitted = bench.index(number, None).await;
+            assert_eq!(submitted, Err(SubmittedError::Busy));
+            busy.set(busy.get() + 1);
+        }
+    };
+    let strangers = join_all((10..26).map(submit));
+    let keys = join_all((26..42).map(|number| asking::by(true, submit(number))));
+    let ended = timeout(2 * PATIENCE, join(strangers, keys)).await;
+    assert!(ended.is_err(), "some are looked for");
+    assert_eq!(bench.script.asked(), AT_ONCE as u64);
+    assert_eq!(busy.get(), 32 - AT_ONCE);
+    // Who went away has no turn any more.
+    bench.script.hang(false);
+    let missing = Err(SubmittedError::NotIncluded(hash(50)));
+    assert_eq!(bench.index_at(50, None, 1_000).await, missing);
 }
 
 #[tokio::test]
