@@ -6,6 +6,8 @@
 //! A sighting is a transaction of the user's among the request's facts, and a row of the transactions that are looked
 //! for, so that it outlives the process ([`submitted`](super::submitted)).
 
+mod vanished;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -16,7 +18,7 @@ use futures::future::join_all;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use vm::{
-    B256, Chain, ReadError, Transaction, TxRef,
+    B256, Block, Chain, ReadError, TxRef,
     trade::{Mempool, WaitingTx},
 };
 
@@ -41,7 +43,7 @@ use crate::{
 /// Rounds in which no provider shows a transaction before its network's quorum is asked where it is: a new block takes
 /// some time to all providers.
 const MISSED: u32 = 3;
-/// The same for one that the quorum had in a block that is not final.
+/// Rounds between two looks whether the block that has a transaction, and is not final, is still on the chain.
 const INCLUDED: u32 = 20;
 /// Of the time between two blocks, the part between two rounds.
 const PARTS: u64 = 200;
@@ -55,8 +57,10 @@ pub struct Watcher {
     pools: Pools,
     requests: Requests,
     /// What was sighted, by the transaction's bytes; unset until the store was read.
-    known: Option<BTreeMap<Vec<u8>, Watched>>,
+    known: Option<Known>,
 }
+
+type Known = BTreeMap<Vec<u8>, Watched>;
 
 /// The memory pools of a network's providers.
 pub struct Pools {
@@ -73,16 +77,23 @@ struct Watched {
     missed: u32,
     /// A quorum has shown it.
     agreed: bool,
-    /// The quorum had it in a block.
-    included: bool,
+    whereabouts: Whereabouts,
+}
+
+/// Where the quorum had a transaction.
+enum Whereabouts {
+    /// In no block yet.
+    Waiting,
+    /// In a block that is not final.
+    In(Block),
+    /// In a block that has left the chain.
+    Left,
 }
 
 impl Watched {
-    /// Whether providers are asked for it by name. What is in a block waits nowhere: it is asked for only in the round
-    /// before the quorum is asked where it is, since its block may have left the chain.
+    /// Whether providers are asked for it by name. What is in a block waits nowhere.
     const fn is_asked_for(&self) -> bool {
-        let due = self.missed.saturating_add(1) >= INCLUDED;
-        !self.requests.is_empty() && (!self.included || due)
+        !self.requests.is_empty() && !matches!(self.whereabouts, Whereabouts::In(_))
     }
 }
 
@@ -137,17 +148,15 @@ impl Watcher {
         done
     }
 
-    async fn look(
-        &self,
-        known: &mut BTreeMap<Vec<u8>, Watched>,
-        now: u64,
-    ) -> Result<(), IndexError> {
+    async fn look(&self, known: &mut Known, now: u64) -> Result<(), IndexError> {
         let sighted = known.values().filter(|one| one.is_asked_for());
         let sighted: Vec<_> = sighted.map(|one| one.transaction.clone()).collect();
         let (waiting, whole) = self.waiting(&sighted).await?;
         for (id, shown) in &waiting {
-            // One whose block has left the chain is sighted anew.
-            let mut sighting = match known.remove(id).filter(|one| !one.included) {
+            let before = known.remove(id);
+            // One that a block had is sighted anew.
+            let before = before.filter(|one| matches!(one.whereabouts, Whereabouts::Waiting));
+            let mut sighting = match before {
                 Some(sighting) => sighting,
                 None => self.sight(&shown.waiting, now).await?,
             };
@@ -165,28 +174,14 @@ impl Watcher {
         if !whole {
             return Ok(());
         }
-        let gone = known
-            .iter_mut()
-            .filter(|(id, _)| !waiting.contains_key(*id));
-        let mut missed = Vec::new();
-        for (id, sighting) in gone {
-            sighting.missed = sighting.missed.saturating_add(1);
-            let most = if sighting.included { INCLUDED } else { MISSED };
-            if sighting.missed >= most || sighting.requests.is_empty() {
-                missed.push(id.clone());
+        known.retain(|id, sighting| {
+            let is_shown = waiting.contains_key(id);
+            if !is_shown {
+                sighting.missed = sighting.missed.saturating_add(1);
             }
-        }
-        for id in missed {
-            let Some(sighting) = known.get_mut(&id) else {
-                continue;
-            };
-            if self.has_left(sighting, now).await? {
-                known.remove(&id);
-            } else {
-                (sighting.included, sighting.missed) = (true, 0);
-            }
-        }
-        Ok(())
+            is_shown || !sighting.requests.is_empty()
+        });
+        self.follow(known, now).await
     }
 
     /// What the providers show that answer, and whether all of them do. An error where none does. Each is asked for the
@@ -234,7 +229,7 @@ impl Watcher {
             requests: requests.into_iter().collect(),
             missed: 0,
             agreed: false,
-            included: false,
+            whereabouts: Whereabouts::Waiting,
         };
         let key = transaction::watched(&self.network, &one.transaction.bytes);
         let row = Tracked {
@@ -300,34 +295,8 @@ impl Watcher {
         apply::own(facts, &sent);
     }
 
-    /// Whether the transaction needs no watching any more: not while the network's quorum has it in a block that may
-    /// leave the chain. Where the quorum has it in none, its requests are as they were before it.
-    async fn has_left(&self, sighting: &Watched, now: u64) -> Result<bool, IndexError> {
-        if sighting.requests.is_empty() {
-            return Ok(true);
-        }
-        let reader = &self.chain.reader;
-        let head = reader.fresh_head().await?;
-        let found = reader.transaction(&sighting.transaction, &head).await?;
-        let finality = &self.chain.spec.finality;
-        match &found {
-            Transaction::Missing => {}
-            Transaction::Failed(failure) => return Ok(finality.met(&failure.block, &head)),
-            Transaction::Succeeded(receipt) => return Ok(finality.met(&receipt.block, &head)),
-        }
-        let key = transaction::watched(&self.network, &sighting.transaction.bytes);
-        for request in &sighting.requests {
-            let batch = Batch::new().delete(key.clone());
-            let text = &sighting.transaction.text;
-            let change = |facts: &mut Facts| apply::disowned(facts, &self.network, text);
-            let recorded = self.requests.record(request, now, batch, change).await;
-            unless_forgotten(recorded)?;
-        }
-        Ok(true)
-    }
-
     /// What was sighted before the process began.
-    async fn stored(&self) -> Result<BTreeMap<Vec<u8>, Watched>, IndexError> {
+    async fn stored(&self) -> Result<Known, IndexError> {
         let store = &**self.requests.store();
         let mut walk = Walk::under(store, TRANSACTION, vec![transaction::WATCHED]);
         let mut known = BTreeMap::new();
@@ -341,7 +310,7 @@ impl Watcher {
                     requests: row.tracked.requests,
                     missed: 0,
                     agreed: false,
-                    included: false,
+                    whereabouts: Whereabouts::Waiting,
                 };
                 known.insert(row.id, sighting);
             }

@@ -1,7 +1,11 @@
-use std::{collections::HashMap, sync::Mutex};
+use std::{collections::HashMap, ops::Range, sync::Mutex};
 
 use async_trait::async_trait;
-use vm::testing::Script;
+use tokio::time::Instant;
+use vm::{
+    ChainReader, Head, Transaction,
+    testing::{Answer, Answers, Script, said},
+};
 
 use super::*;
 use crate::{
@@ -40,6 +44,29 @@ impl Mempool for Pool {
         let besides = besides.filter(|one| known.contains(&one.transaction));
         Ok(listed.into_iter().chain(besides).collect())
     }
+}
+
+/// How a transaction is read.
+type Read = for<'a> fn(&'a Script, &'a TxRef, &'a Head) -> Answer<'a, Transaction>;
+
+/// Every one takes a second.
+fn slow<'a>(script: &'a Script, tx: &'a TxRef, head: &'a Head) -> Answer<'a, Transaction> {
+    Box::pin(async move {
+        sleep(Duration::from_secs(1)).await;
+        let plain = script.plain();
+        plain.transaction(tx, head).await
+    })
+}
+
+/// Transaction 20 only.
+fn picky<'a>(script: &'a Script, tx: &'a TxRef, head: &'a Head) -> Answer<'a, Transaction> {
+    if *tx != fixtures::tx(20) {
+        return said(Err(ReadError::TooLarge));
+    }
+    Box::pin(async move {
+        let plain = script.plain();
+        plain.transaction(tx, head).await
+    })
 }
 
 struct Bench {
@@ -114,6 +141,27 @@ impl Bench {
         self.script.reorg(1);
         self.script.mine(1);
         self.script.put(&fixtures::tx(number), Transaction::Missing);
+    }
+
+    /// The watcher reads transactions so.
+    fn reads(&mut self, read: Read) {
+        let answers = Answers {
+            transaction: Some(read),
+            ..Answers::default()
+        };
+        let script = self.script.answering((), answers);
+        self.watcher = watcher(&script, &self.pools, &self.requests);
+    }
+
+    /// Deposits of another request have been shown, and are not any more.
+    async fn crowd(&mut self, numbers: Range<u64>) {
+        let other = request::fixtures::request(2);
+        self.requests.insert(&other, Batch::new()).await.unwrap();
+        let deposit = fixtures::deposit(other.order_id, 0);
+        let crowd = numbers.map(|number| waiting(number, deposit.clone()));
+        self.show(&crowd.collect::<Vec<_>>());
+        self.rounds(1).await;
+        self.show(&[]);
     }
 
     /// Whether any transaction is looked for.
@@ -311,7 +359,7 @@ async fn a_request_waits_again_when_the_block_of_its_sighted_deposit_has_left_th
     assert_eq!(bench.status().await, Status::Pending);
     assert!(bench.is_watched().await);
     bench.replace(1);
-    for round in 1..=INCLUDED {
+    for round in 1..=INCLUDED + MISSED {
         transactions.round(u64::from(round) * 60_000).await.unwrap();
         bench.rounds(1).await;
     }
@@ -354,4 +402,87 @@ async fn what_waits_again_after_its_block_is_sighted_again() {
     assert_eq!(bench.status().await, Status::Pending);
     let facts = bench.requests.facts(&bench.request.id).await.unwrap();
     assert_eq!(facts.own.len(), 1);
+}
+
+/// Each look takes a second: one after the other they would take minutes.
+#[tokio::test(start_paused = true)]
+async fn deposits_in_a_block_keep_no_other_from_being_sighted() {
+    let mut bench = Bench::start().await;
+    bench.reads(slow);
+    bench.crowd(10..160).await;
+    (10..160).for_each(|number| bench.include(number));
+    for _ in 1..MISSED + INCLUDED {
+        let begun = Instant::now();
+        bench.rounds(1).await;
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+    // In the next one they are looked for again.
+    let (begun, shown) = (Instant::now(), waiting(1, bench.deposit()));
+    let pools = bench.pools.clone();
+    let listing = async {
+        sleep(Duration::from_millis(1)).await;
+        for pool in &pools {
+            *pool.listed.lock().unwrap() = Some(vec![shown.clone()]);
+        }
+    };
+    tokio::join!(bench.rounds(1), listing);
+    bench.rounds(1).await;
+    assert_eq!(bench.since().await, [0]);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_block_is_asked_for_once_for_all_that_it_has_until_it_is_final() {
+    let mut bench = Bench::start().await;
+    bench.crowd(10..160).await;
+    (10..160).for_each(|number| bench.include(number));
+    bench.rounds(MISSED + INCLUDED).await;
+    let asked = bench.script.asked();
+    bench.rounds(2 * INCLUDED).await;
+    // Each time for the head and for the block.
+    assert_eq!(bench.script.asked() - asked, 4);
+    bench.script.set_head(AT + 10);
+    bench.rounds(INCLUDED).await;
+    assert!(bench.watcher.known.as_ref().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_crowd_whose_block_has_left_the_chain_is_looked_for_a_few_at_a_time() {
+    let mut bench = Bench::start().await;
+    bench.crowd(10..40).await;
+    (10..40).for_each(|number| bench.include(number));
+    bench.rounds(MISSED + INCLUDED).await;
+    (10..40).for_each(|number| {
+        bench
+            .script
+            .put(&fixtures::tx(number), Transaction::Missing);
+    });
+    bench.replace(10);
+    for _ in 0..INCLUDED + 2 * MISSED {
+        let asked = bench.script.asked();
+        bench.rounds(1).await;
+        let asked = bench.script.asked() - asked;
+        // The head, a block, and eight of thirty.
+        assert!(asked <= 10, "{asked}");
+    }
+    assert!(bench.watcher.known.as_ref().unwrap().is_empty());
+    assert!(!bench.is_watched().await);
+}
+
+/// As many as a round asks for cannot be read.
+#[tokio::test]
+async fn what_cannot_be_read_keeps_no_other_request_pending() {
+    let mut bench = Bench::start().await;
+    bench.reads(picky);
+    bench.crowd(1..10).await;
+    bench.show(&[waiting(20, bench.deposit())]);
+    bench.rounds(1).await;
+    assert_eq!(bench.status().await, Status::Pending);
+    bench.show(&[]);
+    let mut failed = 0;
+    for _ in 0..2 * MISSED {
+        failed += u32::from(bench.watcher.round(5).await.is_err());
+    }
+    assert!(failed > 0);
+    assert_eq!(bench.status().await, Status::Waiting);
 }
