@@ -1344,6 +1344,27 @@ async fn evidence_without_its_claim_takes_the_next_one_and_whole_evidence_none()
     }
 }
 
+/// Evidence tells by which rules the statement was signed.
+#[tokio::test]
+async fn evidence_without_its_claim_takes_none_that_was_judged_by_other_rules() {
+    let store = Arc::new(MemoryStore::default());
+    let signer = || Arc::new(RawKey::parse(KEY).unwrap());
+    let statement = deposit(0x11, 1, 2);
+    let by = |version: &str| {
+        let judge = Judge {
+            version: version.into(),
+            ..Judge::default()
+        };
+        Journal::new(store.clone(), signer()).judged_by(judge)
+    };
+    claimed(&by("1"), spelled(LONG[0], None), &statement, 5).await;
+    let first = rows_of(&*store, rows::EVIDENCE).await;
+    claimed(&by("2"), spelled(0, None), &statement, 6).await;
+    assert_eq!(rows_of(&*store, rows::EVIDENCE).await, first);
+    claimed(&by("1"), spelled(1, None), &statement, 7).await;
+    assert_ne!(rows_of(&*store, rows::EVIDENCE).await, first);
+}
+
 /// Nor are strangers' spellings answered without a chain: rows of them could fill the disk.
 #[tokio::test]
 async fn what_stands_is_known_as_signed_for_each_spelling_of_keys_and_for_one_of_strangers() {

@@ -1,7 +1,7 @@
 //! Why statements were signed: their evidence, and how it is found.
 
 use alloy::primitives::B256;
-use vm::{evidence::Replay, protocol::signature::Signature};
+use vm::{aside, evidence::Replay, protocol::signature::Signature};
 
 use super::{Journal, JournalError, commit::recording};
 use crate::{
@@ -14,6 +14,9 @@ use crate::{
         rows::{self, about, claimed::Claimed, consumption, entry::Entry, slot},
     },
 };
+
+/// A row of more bytes takes long to decode.
+const LARGE: usize = 8 << 10;
 
 /// What the journal has about a request.
 #[derive(Debug)]
@@ -84,10 +87,17 @@ impl Journal {
             return Ok(batch);
         };
         // A row that cannot be read is no reason not to sign.
-        let Ok(before) = Evidence::decode(&kept) else {
+        let decoded = aside(kept.len() > LARGE, || Evidence::decode(&kept));
+        let Ok(before) = decoded else {
             return Ok(batch);
         };
-        let (lacks, keyed) = (before.lacks(), evidence::is_keyed());
+        // What was judged by other rules stays, since it tells by which.
+        let judge = (&self.judge.version, self.judge.configuration);
+        let lacks = match (&before.version, before.configuration) == judge {
+            true => before.lacks(),
+            false => 0,
+        };
+        let keyed = evidence::is_keyed();
         if lacks == 0 && !keyed {
             return Ok(batch);
         }

@@ -1,6 +1,6 @@
 //! Why statements were signed: the request, what was read for it, which providers said so, and by which rules blocks
 //! counted as final. Written with the statement's entry. A row that lacks a part is replaced by that of a later claim
-//! that lacks less ([`Evidence::lacks`]); what lacks nothing never changes.
+//! that lacks less ([`Evidence::lacks`]) and was judged by the same rules; what lacks nothing never changes.
 //!
 //! Key: the statement's key, a zero byte, the second in which the entry was recorded in 8 bytes big endian: a statement
 //! that was void and is signed again has two. Value, format 2: [`Evidence`] in postcard, as one zstd frame with a
