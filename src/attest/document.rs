@@ -2,18 +2,19 @@
 //! evidence). Pure: no I/O, no clock.
 
 mod signatures;
+mod votes;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use vm::{
     B256, EvmAddress,
-    evidence::{Question, Read, Rule, Said},
+    evidence::{Read, Rule},
     protocol::signature::{Signature, signature_hex},
 };
 
-use crate::hub;
+pub use self::votes::agreeing;
 
 /// What the documents of this version are called.
 pub const FORMAT: &str = "intentd-attestation/1";
@@ -104,6 +105,15 @@ pub enum Flaw {
         chain: String,
         what: &'static str,
     },
+    #[error(
+        "reads/{at}: what {chain} says of {what} never changes, and differs from reads/{other}"
+    )]
+    Changed {
+        at: usize,
+        chain: String,
+        what: &'static str,
+        other: usize,
+    },
     #[error("reads/{at}: chain {chain} is not configured")]
     Chain { at: usize, chain: String },
     #[error("rules/{at}: {found}, judged again by {wanted}")]
@@ -145,21 +155,6 @@ impl Document {
     pub fn check_signatures(&self, judged: &Value, digests: &[B256]) -> Vec<Flaw> {
         let answer = self.answer.as_ref().unwrap_or(&Value::Null);
         signatures::check((answer, judged), self.signer, digests)
-    }
-
-    /// Checks that enough providers said each answer: as many as the document says were required, and as the reader
-    /// requires of his own providers. `own` tells how many that are, 0 where he has none; `None` for a chain that he does
-    /// not know.
-    pub fn check_votes(&self, own: impl Fn(&str) -> Option<usize>) -> Vec<Flaw> {
-        let mut flaws = Vec::new();
-        for (at, read) in self.reads.iter().enumerate() {
-            let chain = read.chain.to_string();
-            match own(&chain) {
-                Some(own) => flaws.extend(check_read(at, read, own)),
-                None => flaws.push(Flaw::Chain { at, chain }),
-            }
-        }
-        flaws
     }
 
     /// Where the rules differ from those that were `applied` when the same claim was judged again. A document without
@@ -215,46 +210,6 @@ fn checked(place: &str, text: &str, signer: EvmAddress, digests: &[B256]) -> Opt
 fn signed(fields: &Map<String, Value>) -> Option<(&str, &str)> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     text("oracleSigner").zip(text("signature"))
-}
-
-fn check_read(at: usize, read: &Read, own: usize) -> Option<Flaw> {
-    let (chain, what) = (read.chain.to_string(), read.question.subject());
-    if read.votes.is_empty() {
-        return (!hub::is_constant(&read.question)).then_some(Flaw::Unvoted { at, chain, what });
-    }
-    let mut providers = HashSet::new();
-    for vote in &read.votes {
-        if !providers.insert(&vote.provider) {
-            let provider = vote.provider.to_string();
-            return Some(Flaw::Twice { at, provider });
-        }
-    }
-    let agree = agreeing(read);
-    let recorded = usize::try_from(read.required).unwrap_or(usize::MAX).max(1);
-    let (required, by) = match own > recorded {
-        true => (own, "this configuration"),
-        false => (recorded, "the document"),
-    };
-    (agree < required).then_some(Flaw::Votes {
-        at,
-        chain,
-        what,
-        agree,
-        required,
-        by,
-    })
-}
-
-/// How many providers said the answer of a read as it stands there.
-pub fn agreeing(read: &Read) -> usize {
-    let digest = read.answer.digest();
-    let agrees = |said: &Said| match (&read.question, said) {
-        // Each provider has its own tip; the agreed one is the highest that enough of them can know.
-        (Question::Head { .. }, Said::Answer(_)) => true,
-        (_, Said::Answer(said)) => *said == digest,
-        _ => false,
-    };
-    read.votes.iter().filter(|vote| agrees(&vote.said)).count()
 }
 
 /// The field of signatures.
@@ -370,15 +325,17 @@ fn is_over(fields: &Map<String, Value>, signer: EvmAddress, digest: B256) -> boo
 
 #[cfg(test)]
 mod tests {
+    use alloy::sol_types::SolCall;
     use serde_json::json;
     use vm::{
         Address, Bytes, ChainId, Deposit, Execution, Finality, FinalityTag, Head, Payment,
         PaymentKind, Receipt, Refusal, RouterCall, Transaction, U256, WithdrawalStatus,
-        evidence::{Answer, Vote},
+        evidence::{Answer, Question, Said, Vote},
         testing,
     };
 
     use super::*;
+    use crate::hub;
 
     fn address() -> Address {
         Address::from_parts("0xAa", vec![0xaa])
@@ -550,6 +507,69 @@ mod tests {
             let wanted = format!("answer/signatures: {added}, judged again null");
             assert_eq!(found, Some(wanted));
         }
+    }
+
+    /// A read of a chain that needs one vote, with the digests that its providers said.
+    fn read(question: Question, answer: &Answer, said: &[B256]) -> Read {
+        let votes = said.iter().enumerate().map(|(at, digest)| Vote {
+            provider: at.to_string().into(),
+            said: Said::Answer(*digest),
+        });
+        Read {
+            chain: ChainId::new("base"),
+            question,
+            answer: answer.clone(),
+            required: 1,
+            votes: votes.collect(),
+        }
+    }
+
+    /// What is wrong with the votes of these reads.
+    fn miscounted(reads: Vec<Read>) -> Vec<String> {
+        let document = Document {
+            reads,
+            ..document()
+        };
+        let flaws = document.check_votes(|_| Some(0));
+        flaws.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_head_is_the_one_of_all_providers_where_they_show_the_same() {
+        let head = Answer::Head(Head {
+            block: testing::block(9, 0),
+            tagged: None,
+        });
+        let [own, one, two] = [head.digest(), B256::repeat_byte(1), B256::repeat_byte(2)];
+        let found =
+            |said: &[B256]| miscounted(vec![read(Question::Head { fresh: false }, &head, said)]);
+        for said in [&[own][..], &[own, own], &[own, one], &[one, two]] {
+            assert_eq!(found(said), [""; 0], "{said:?}");
+        }
+        for said in [&[one][..], &[one, one]] {
+            let wanted =
+                "reads/0: 0 providers of base agree about the head, 1 are required by the document";
+            assert_eq!(found(said), [wanted], "{said:?}");
+        }
+    }
+
+    #[test]
+    fn what_never_changes_is_the_same_in_each_read_of_it() {
+        let call = Bytes::from(hub::HUBCall {}.abi_encode());
+        let [one, two] = [1_u8, 2].map(|byte| Answer::View(vec![byte].into()));
+        let asked = |of: &Address, at| Question::view(of, &call, &testing::block(at, 0));
+        let voted = || read(asked(&address(), 9), &one, &[one.digest()]);
+        let other = Address::from_parts("0xBb", vec![0xbb]);
+        for unvoted in [
+            read(asked(&address(), 8), &one, &[]),
+            read(asked(&other, 9), &two, &[]),
+        ] {
+            assert_eq!(miscounted(vec![voted(), unvoted]), [""; 0]);
+        }
+        let unvoted = read(asked(&address(), 8), &two, &[]);
+        let wanted =
+            "reads/1: what base says of a contract's state never changes, and differs from reads/0";
+        assert_eq!(miscounted(vec![voted(), unvoted]), [wanted]);
     }
 
     /// The paths of all objects in `value`, which is at `path`.

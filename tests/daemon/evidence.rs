@@ -32,6 +32,7 @@ use crate::support::{
     http::{Server, json as json_answer, serve},
     world,
 };
+use crate::tampered::Tampering;
 
 fn setup(world: &Server) -> Setup {
     daemon()
@@ -41,7 +42,7 @@ fn setup(world: &Server) -> Setup {
 }
 
 /// Who signs with the daemons' key.
-const SIGNER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+pub const SIGNER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
 /// What the command line says beside a daemon, with this on its standard input; what it complains of is an error.
 pub async fn intentd(
@@ -59,7 +60,7 @@ pub async fn intentd(
 
 /// What it says to somebody who has the chains file and the hub file and, but for `more`, no provider, no key and no
 /// caller.
-async fn elsewhere(
+pub async fn elsewhere(
     setup: &Setup,
     more: &[(&str, &str)],
     words: &[&str],
@@ -202,29 +203,35 @@ impl Described {
     }
 }
 
+/// A daemon that has signed what a file of recorded requests asks for, and the keys of its statements.
+async fn signed(setup: &Setup, transcript: &str) -> (Daemon, Vec<String>) {
+    let daemon = setup.start().await;
+    for case in fixture(&format!("recorded/{transcript}.json"))
+        .as_array()
+        .unwrap()
+    {
+        if case["method"] == "POST" && case["response"]["status"] == 200 {
+            let path = case["path"].as_str().unwrap();
+            daemon.post(path, "apikey1", &case["body"]).await;
+        }
+    }
+    let directory = daemon.end().await;
+    let keys = statements(&directory).await;
+    (setup.start_in(directory).await, keys)
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
+async fn every_recorded_statement_is_explained_and_proved_by_its_evidence_and_not_by_other() {
     let mut described = Described::printed().await;
     let world = world::world().await;
     let url = |path: &str| format!("http://{}/{path}", world.address);
     let setup = setup(&world)
         .with("AURORA_RPC_URL", url("aurora"))
         .with("BITCOIN_ESPLORA_COMPATIBLE_API_URL", url("esplora"));
+    let mut tampering = Tampering::of(&setup);
     let mut seen = BTreeSet::new();
     for transcript in TRANSCRIPTS {
-        let daemon = setup.start().await;
-        for case in fixture(&format!("recorded/{transcript}.json"))
-            .as_array()
-            .unwrap()
-        {
-            if case["method"] == "POST" && case["response"]["status"] == 200 {
-                let path = case["path"].as_str().unwrap();
-                daemon.post(path, "apikey1", &case["body"]).await;
-            }
-        }
-        let directory = daemon.end().await;
-        let keys = statements(&directory).await;
-        let daemon = setup.start_in(directory).await;
+        let (daemon, keys) = signed(&setup, transcript).await;
         for key in keys {
             let words = ["explain", "--json", &key];
             let document = intentd(&setup, &daemon, &words, "").await.unwrap();
@@ -247,13 +254,16 @@ async fn every_recorded_statement_is_explained_and_proved_by_its_evidence() {
             let met = ["\nrule        deadline: ", "\nrule        forced: "];
             let is_ruled = met.iter().any(|line| told.contains(line));
             assert_eq!(is_ruled, key.starts_with("outcome/"), "{told}");
-            seen.insert(format!("{transcript} {}", key.split('/').next().unwrap()));
+            let kind = format!("{transcript} {}", key.split('/').next().unwrap());
+            tampering.check(&kind, &read).await;
+            seen.insert(kind);
         }
         daemon.stop().await;
     }
     for kind in KINDS {
         assert!(seen.contains(kind), "{kind}: {seen:?}");
     }
+    tampering.told(&setup).await;
 }
 
 /// A text in which hashes, long numbers, ports, times and the version are equal to all others.

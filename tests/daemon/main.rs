@@ -42,4 +42,5 @@ mod solana;
 mod start;
 mod store;
 mod swaps;
+mod tampered;
 mod trade;
