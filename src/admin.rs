@@ -23,7 +23,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
 };
-use vm::EvmAddress;
+use vm::{B256, EvmAddress};
 
 pub use self::serve::{Admin, Handles};
 use crate::{
@@ -32,6 +32,7 @@ use crate::{
         journal::{Entry, Halt, Void},
     },
     index::admin::Standing,
+    solver::settle::claim::OutcomeClaim,
 };
 
 /// Longest question, in bytes: a webhook with its headers, escaped.
@@ -53,6 +54,12 @@ pub enum Question {
     Why { key: String },
     /// The keys of the signed statements about a transaction, by its canonical `0x` hex.
     About { chain: String, transaction: String },
+    /// The claim that a transaction ended an order.
+    Outcome {
+        order: B256,
+        chain: String,
+        transaction: String,
+    },
     /// A command about integrators.
     Integrators(integrators::Order),
     /// About webhooks.
@@ -88,6 +95,10 @@ pub enum Answer {
     },
     About {
         keys: Vec<String>,
+    },
+    /// `None` where no request has the order, and for a user's own transactions and an excess that is given back.
+    Outcome {
+        claim: Option<OutcomeClaim>,
     },
     Integrators(integrators::Outcome),
     Webhooks(webhooks::Answer),

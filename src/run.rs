@@ -58,6 +58,7 @@ use crate::{
     },
     hub::{Hub, Settings},
     index::troubles::Troubles,
+    solver::settle::claim::Claims,
     store::{
         Making, Store,
         integrators::Integrators,
@@ -178,6 +179,7 @@ impl Daemon {
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
         let (mut webhooks, mut index, mut accounts, mut solver) = (None, None, Vec::new(), None);
+        let (requests, mut keys) = (Requests::new(self.pair.store.clone()), None);
         let mut answering = vec![
             server::serve(listeners.oracle, self.app, shutdown.clone()).boxed(),
             server::serve(listeners.ops, self.ops, shutdown.clone()).boxed(),
@@ -199,13 +201,14 @@ impl Daemon {
             }
             (webhooks, index) = (Some(opened.webhooks), Some(opened.index));
             accounts = opened.accounts;
-            solver = Some(opened.solver);
+            (solver, keys) = (Some(opened.solver), Some(opened.keys));
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
             answering.push(server::serve(listener, opened.app, shutdown.clone()).boxed());
         }
         let handles = Handles {
             journal: self.journal,
             integrator_admin,
+            claims: Claims { requests, keys },
             webhooks,
             accounts,
             solver,

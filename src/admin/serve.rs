@@ -25,7 +25,10 @@ use super::{
 use crate::{
     attest::journal::{Halt, Journal, JournalError},
     index, solver,
-    solver::account::SolverAccount,
+    solver::{
+        account::SolverAccount,
+        settle::claim::{Claims, ClaimsError},
+    },
     webhook,
 };
 
@@ -42,6 +45,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Handles {
     pub journal: Arc<Journal>,
     pub integrator_admin: IntegratorAdmin,
+    pub claims: Claims,
     /// `None`: this daemon is an oracle only.
     pub webhooks: Option<webhook::admin::AdminHandle>,
     /// The solver's accounts; none in an oracle only.
@@ -65,6 +69,8 @@ enum ServeError {
     Lanes(#[from] LanesError),
     #[error(transparent)]
     Solver(#[from] solver::admin::AdminError),
+    #[error(transparent)]
+    Claims(#[from] ClaimsError),
     #[error("this daemon has no integrator API")]
     OracleOnly,
     #[error("this daemon has no solver")]
@@ -208,6 +214,13 @@ async fn answer(handles: &Handles, question: Question) -> Result<Answer, ServeEr
         },
         Question::About { chain, transaction } => Answer::About {
             keys: journal.about(&chain, &transaction).await?,
+        },
+        Question::Outcome {
+            order,
+            chain,
+            transaction,
+        } => Answer::Outcome {
+            claim: handles.claims.of(&order, (&chain, &transaction)).await?,
         },
         Question::Integrators(order) => {
             Answer::Integrators(handles.integrator_admin.carry_out(order).await?)

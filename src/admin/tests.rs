@@ -24,6 +24,7 @@ use crate::{
         header,
     },
     sign::raw::RawKey,
+    solver::settle::claim::Claims,
     store::{
         Batch, Store,
         integrators::Integrators,
@@ -54,6 +55,10 @@ async fn running() -> Running {
     let journal = Arc::new(Journal::new(store.clone(), signer));
     let requests = Requests::new(store.clone());
     let bells = [("base".to_owned(), Arc::default())].into();
+    let claims = Claims {
+        requests: requests.clone(),
+        keys: None,
+    };
     let index = index::admin::AdminHandle::new(requests, bells, Arc::default());
     let integrators = Integrators::open(store.clone()).await.unwrap();
     let integrator_admin = IntegratorAdmin {
@@ -65,6 +70,7 @@ async fn running() -> Running {
     let handles = Handles {
         journal: journal.clone(),
         integrator_admin,
+        claims,
         webhooks: None,
         accounts: Vec::new(),
         solver: None,

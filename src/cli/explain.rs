@@ -3,6 +3,10 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
+use vm::{
+    B256, Transaction,
+    evidence::{self, Read},
+};
 
 use super::{
     asked, attest,
@@ -22,9 +26,10 @@ use crate::{
         judging::{Judged, Judging},
         rules::Rules,
     },
+    solver::settle::claim::OutcomeClaim,
 };
 
-/// Who explains cannot tell which other claims are about a transaction.
+/// Who explains cannot tell which other claims are about a transaction that ends no order of the daemon's.
 const OTHERS: &str = "others      whether it fills, refunds or executes anything: intentd attest --route <route> --body <claim>";
 
 #[derive(Debug, Args)]
@@ -75,8 +80,10 @@ impl Explain {
         let claim = attest::deposits(chain, transaction);
         let judged = attest::judge(&config, &rules, &claim).await?;
         let would = attest::would_be(&rules, &claim, &judged);
+        let outcome = outcome(&config, &rules, (chain, &judged.reads)).await?;
+        let further = outcome.unwrap_or_else(|| OTHERS.to_owned());
         Ok(format!(
-            "no statement stands {stands}; judged as a deposit:\n{would}\n{OTHERS}"
+            "no statement stands {stands}; judged as a deposit:\n{would}\n{further}"
         ))
     }
 
@@ -149,6 +156,73 @@ impl Explain {
         lines.extend(grounds.lines_by(&evidence.rules));
         lines.extend(why);
         Ok(grounds::text(lines))
+    }
+}
+
+/// What would be signed about a transaction of `chain` that was read, as a payment that ended the order it names; `None`
+/// where it ended none of the daemon's.
+async fn outcome(
+    config: &Config,
+    rules: &Rules,
+    (chain, reads): (&str, &[Read]),
+) -> anyhow::Result<Option<String>> {
+    let Some((order, transaction)) = ordered(reads) else {
+        return Ok(None);
+    };
+    let question = Question::Outcome {
+        order,
+        chain: chain.to_owned(),
+        transaction,
+    };
+    let OutcomeClaim {
+        route,
+        body,
+        signature,
+    } = match asked(&config.data_dir, &question).await? {
+        Answer::Outcome { claim: Some(claim) } => claim,
+        Answer::Outcome { claim: None } => return Ok(None),
+        other => return Err(unexpected(&other)),
+    };
+    let target = format!("/attestations/{route}/v1");
+    let claimed = |body: &Value| Claim {
+        target: target.clone(),
+        body: body.to_string().into_bytes().into(),
+        key: None,
+    };
+    let mut signed = body.clone();
+    if let Some(signature) = signature {
+        signed["solverSignature"] = signature.into();
+    }
+    let judged = attest::judge(config, rules, &claimed(&signed)).await?;
+    // What is shown has no signature: whoever had it could make the claim.
+    let would = attest::would_be(rules, &claimed(&body), &judged);
+    let kind = match body.get("fill") {
+        Some(_) => "fill",
+        None => "refund",
+    };
+    Ok(Some(format!(
+        "judged as the {kind} of order {order}, whose request is here:\n{would}"
+    )))
+}
+
+/// The one order that the transaction names which was read, and that transaction.
+fn ordered(reads: &[Read]) -> Option<(B256, String)> {
+    let mut found = reads
+        .iter()
+        .filter_map(|read| match (&read.question, &read.answer) {
+            (
+                evidence::Question::Transaction { transaction, .. },
+                evidence::Answer::Transaction(found),
+            ) => Some((&transaction.text, &**found)),
+            _ => None,
+        });
+    let (transaction, found) = found.next()?;
+    let Transaction::Succeeded(receipt) = found else {
+        return None;
+    };
+    match &receipt.references[..] {
+        [order] => Some((order.parse().ok()?, transaction.to_string())),
+        _ => None,
     }
 }
 

@@ -24,6 +24,7 @@ use crate::{
     solver::{
         self,
         account::SolverAccount,
+        keys::Keys,
         settle::oracle::{Carrier, Http},
         worker::Pace,
     },
@@ -41,6 +42,8 @@ pub struct Opening {
     pub webhooks: AdminHandle,
     pub accounts: Vec<Arc<SolverAccount>>,
     pub solver: solver::admin::AdminHandle,
+    /// The solver's.
+    pub keys: Keys,
     pub index: index::admin::AdminHandle,
 }
 
@@ -131,6 +134,7 @@ pub async fn open(
             reconciliation: solver.reconciliation.subscribe(),
             clock: unix_millis,
         },
+        keys: solver.keys.clone(),
         index,
     })
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use vm::{
-    Family,
+    B256, Family,
     protocol::{id, signature::eip191},
 };
 
@@ -15,7 +15,7 @@ use super::{Solver, SolverError, account::SolverAccount};
 use crate::{
     request::{Request, fact::Purpose},
     sign::{SignError, Signer},
-    store::rows::{claim::Leg, settlement::Settlement},
+    store::rows::claim::Leg,
 };
 
 /// The secp256k1 keys that the solver promises orders with, or has promised with. Clones share them.
@@ -42,22 +42,22 @@ impl Keys {
         self.of(self.family, solver).is_some()
     }
 
-    /// The signature of the order's solver for a claim. Oracles ask for it where the deposit falls short of the order,
-    /// and where another account than the order's solver gave it back.
+    /// The signature of the order's solver for the claim of a payment that used up `deposit`. Oracles ask for it where
+    /// the deposit falls short of the order, and where another account than the order's solver gave it back.
     pub async fn vouched(
         &self,
         family: &Family,
         request: &Request,
-        settlement: &Settlement,
+        (purpose, deposit): (Purpose, B256),
     ) -> Result<Option<String>, SignError> {
         let Some(key) = self.of(family, &request.order.solver) else {
             return Ok(None);
         };
-        let outcome = match settlement.purpose {
+        let outcome = match purpose {
             Purpose::Fill => "fill",
             Purpose::Refund | Purpose::Excess => "refund",
         };
-        let claim = id::claim(outcome, &[settlement.deposit], request.order_id);
+        let claim = id::claim(outcome, &[deposit], request.order_id);
         let signature = key.sign(&eip191(claim.as_slice())).await?;
         Ok(Some(alloy::hex::encode_prefixed(signature.as_bytes())))
     }

@@ -2,6 +2,7 @@
 //! executes both. It works on rows of its own and on a chain of its own, so that it delays no fill. A row stays until
 //! the contract has executed both, or the operator writes it off.
 
+pub mod claim;
 pub mod execution;
 pub mod oracle;
 mod task;
@@ -211,7 +212,8 @@ impl Settler {
 
     async fn outcome(&self, task: &Task, deposit: &Deposit) -> Result<Value, Refused> {
         let (family, settlement) = (self.account.chain.family(), &task.settlement);
-        let vouched = self.keys.vouched(family, &task.request, settlement).await;
+        let paid = (settlement.purpose, settlement.deposit);
+        let vouched = self.keys.vouched(family, &task.request, paid).await;
         let vouched = vouched.map_err(|error| Refused::Now(error.to_string()))?;
         self.oracle
             .outcome(&task.request, deposit, (settlement, vouched.as_deref()))

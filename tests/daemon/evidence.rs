@@ -34,7 +34,8 @@ use crate::support::{
 };
 use crate::tampered::Tampering;
 
-fn setup(world: &Server) -> Setup {
+/// Over the recorded world, for callers with keys.
+pub fn setup(world: &Server) -> Setup {
     daemon()
         .recorded(world)
         .with("API_KEYS", "apikey1:int1;clientkey:client")
@@ -499,7 +500,7 @@ async fn the_guide_shows_what_is_printed() {
 }
 
 /// The first recorded request of a route that is answered with an execution.
-fn recorded(path: &str) -> Value {
+pub fn recorded(path: &str) -> Value {
     let cases = fixture("recorded/evm.json");
     let answered = |case: &&Value| {
         let text = case["response"]["body"].as_str().unwrap_or_default();
@@ -536,7 +537,7 @@ fn signatures_of(document: &mut Value) -> &mut Vec<Value> {
 }
 
 /// The only document about a transaction.
-async fn document(setup: &Setup, daemon: &Daemon, chain: &str, transaction: &str) -> Value {
+pub async fn document(setup: &Setup, daemon: &Daemon, chain: &str, transaction: &str) -> Value {
     let words = ["explain", "--json", chain, transaction];
     let document = intentd(setup, daemon, &words, "").await.unwrap();
     serde_json::from_str(&document).unwrap()

@@ -17,6 +17,7 @@ use intentd::{
     cli::Arguments,
     hub::{Hub, Settings},
     sign::raw::RawKey,
+    solver::settle::claim::Claims,
     store::{Store, integrators::Integrators, requests::Requests, sled::SledStore},
 };
 use serde_json::json;
@@ -79,6 +80,27 @@ struct Life {
     admin: JoinHandle<()>,
 }
 
+/// What the operator's commands reach of an oracle only.
+async fn handles(journal: &Arc<Journal>, store: &Arc<SledStore>) -> Handles {
+    Handles {
+        journal: journal.clone(),
+        integrator_admin: IntegratorAdmin {
+            integrators: Integrators::open(store.clone()).await.unwrap(),
+            service: None,
+            plain: false,
+            clock: || 1_700_000_000_000,
+        },
+        claims: Claims {
+            requests: Requests::new(store.clone()),
+            keys: None,
+        },
+        webhooks: None,
+        accounts: Vec::new(),
+        solver: None,
+        index: None,
+    }
+}
+
 impl Life {
     async fn begin(place: &Path, base: &Arc<Script>, zora: &Arc<Script>) -> Self {
         let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -116,19 +138,7 @@ impl Life {
         };
         let shutdown = CancellationToken::new();
         let admin = Admin::bind(place).unwrap();
-        let handles = Handles {
-            journal: journal.clone(),
-            integrator_admin: IntegratorAdmin {
-                integrators: Integrators::open(store.clone()).await.unwrap(),
-                service: None,
-                plain: false,
-                clock: || 1_700_000_000_000,
-            },
-            webhooks: None,
-            accounts: Vec::new(),
-            solver: None,
-            index: None,
-        };
+        let handles = handles(&journal, &store).await;
         Self {
             oracle,
             watcher: Watcher::new(journal.clone(), chain("base", base)),

@@ -44,3 +44,4 @@ mod store;
 mod swaps;
 mod tampered;
 mod trade;
+mod unsigned;

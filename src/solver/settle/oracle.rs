@@ -13,11 +13,9 @@ use vm::{
     protocol::limits,
 };
 
+use super::claim::{self, Payment};
 use crate::{
-    request::{
-        Request,
-        fact::{Deposit, Purpose},
-    },
+    request::{Request, fact::Deposit},
     store::rows::settlement::Settlement,
 };
 
@@ -127,34 +125,16 @@ impl OracleClient {
         deposit: &Deposit,
         (settlement, vouched): (&Settlement, Option<&str>),
     ) -> Result<Value, Refused> {
-        let mut body = json!({
-            "order": request.order,
-            "orderSignature": request.order_signature,
-            "inputs": [{
-                "transactionId": deposit.transaction,
-                "onchainId": deposit.onchain_id,
-                "inputIndex": 0,
-            }],
-            "requestPeerSignatures": true,
-        });
+        let payment = Payment {
+            purpose: settlement.purpose,
+            transaction: &settlement.transaction,
+            option: settlement.option,
+        };
+        let (route, mut body) = claim::body(request, deposit, payment);
+        body["requestPeerSignatures"] = true.into();
         if let Some(vouched) = vouched {
             body["solverSignature"] = vouched.into();
         }
-        let transaction = &settlement.transaction;
-        let route = match settlement.purpose {
-            Purpose::Fill => {
-                body["fill"] = json!({ "transactionId": transaction });
-                "solver-fills"
-            }
-            Purpose::Refund | Purpose::Excess => {
-                body["refunds"] = json!([{
-                    "transactionId": transaction,
-                    "inputIndex": 0,
-                    "refundIndex": settlement.option,
-                }]);
-                "solver-refunds"
-            }
-        };
         self.ask(route, &body).await
     }
 
