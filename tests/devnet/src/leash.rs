@@ -9,13 +9,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::{Child, Command},
 };
 
 /// Runs "$@" in a process group of its own, relays its output until a line has $1 in it, then waits for our end of
 /// stdin to close, which the kernel does however we die, and ends the whole group. It is the last to go, so that nobody
-/// is left behind as a zombie. The directory $2, if any, goes with it.
+/// is left behind as a zombie. The directory $2, if any, goes with it, unless [`KEEP`] came first.
 const GUARD: &str = r#"
 ready=$1
 home=$2
@@ -27,14 +27,18 @@ shift 2
   done
 } &
 exec >/dev/null 2>&1
-cat
+said=$(cat)
 trap '' TERM
 kill -TERM 0
 wait
-[ -z "$home" ] || rm -rf -- "$home"
+[ -z "$home" ] || [ "$said" = keep ] || rm -rf -- "$home"
 "#;
+/// What is said so that the directory stays.
+const KEEP: &str = "keep";
 
 const START: Duration = Duration::from_secs(60);
+/// The most time that a program takes to end.
+const END: Duration = Duration::from_secs(60);
 
 /// What is to run.
 #[derive(Debug)]
@@ -51,7 +55,7 @@ pub struct Program<'a> {
 #[derive(Debug)]
 pub struct Leash {
     /// Its stdin is what holds the program: see [`GUARD`].
-    _guard: Child,
+    guard: Child,
 }
 
 impl Leash {
@@ -74,7 +78,17 @@ impl Leash {
         let line =
             line.with_context(|| format!("{} did not start in time", shown(program.path)))?;
         let line = line.with_context(|| format!("{} did not start", shown(program.path)))?;
-        Ok((Self { _guard: guard }, line))
+        Ok((Self { guard }, line))
+    }
+
+    /// Ends the program and waits until it has ended. Its directory stays.
+    pub async fn end(mut self) -> Result<()> {
+        let mut stdin = self.guard.stdin.take().context("no stdin")?;
+        stdin.write_all(KEEP.as_bytes()).await?;
+        drop(stdin);
+        let ended = tokio::time::timeout(END, self.guard.wait()).await;
+        ended.context("the program does not end")??;
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use bitcoin::{Amount, Network, Psbt, ScriptBuf, TxOut, Txid};
 use serde_json::{Value, json};
 use vm::protocol::id::deterministic;
 
-use super::{Key, Kind, Regtest, Spend, address, note, pay, with_credentials};
+use super::{Key, Kind, Regtest, Spend, Wallets, address, note, pay, with_credentials};
 use crate::world::{Files, Identity};
 
 /// The chain's name in orders and in the chains file.
@@ -27,8 +27,13 @@ pub struct LocalChain {
 
 impl LocalChain {
     pub async fn start() -> Result<Self> {
+        Self::with(Wallets::Off).await
+    }
+
+    /// The same where the node may have wallets.
+    pub async fn with(wallets: Wallets) -> Result<Self> {
         Ok(Self {
-            node: Regtest::start().await?,
+            node: Regtest::start(wallets).await?,
             depository: Key::named("depository")?,
             kind: Kind::P2wpkh,
         })

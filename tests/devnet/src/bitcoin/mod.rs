@@ -2,16 +2,16 @@
 
 mod allocator;
 mod local;
+mod process;
 mod wallet;
 
 use std::{
-    net::{Ipv4Addr, TcpListener},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use bitcoin::{
     Address, Amount, BlockHash, Network, OutPoint, Script, ScriptBuf, Transaction, TxOut, Txid,
     consensus::encode::serialize_hex,
@@ -26,18 +26,13 @@ use url::Url;
 
 pub use allocator::AllocatorTx;
 pub use local::{ID, LocalChain, PROVIDERS};
+pub use process::Wallets;
 pub use wallet::{Coin, FEE, Key, Kind, Spend, note, pay};
 
-use crate::{
-    leash::{Leash, Program},
-    tools,
-};
+use self::process::Process;
 
-const READY: &str = "Done loading";
 const USER: &str = "devnet";
 const PASSWORD: &str = "devnet";
-/// How often another port is tried, when somebody else took the one that was free.
-const TRIES: usize = 5;
 /// After so many blocks what a block pays its miner can be spent.
 const MATURITY: u64 = 100;
 /// Blocks whose pay is spent by [`Regtest::fund`].
@@ -73,25 +68,26 @@ pub struct Regtest {
     miner: Key,
     /// What the miner can spend.
     coins: Mutex<Vec<Coin>>,
-    _leash: Leash,
+    process: Process,
 }
 
 impl Regtest {
     /// Starts a node with some blocks, so that there is something to spend.
-    pub async fn start() -> Result<Self> {
-        let bitcoind = tokio::task::spawn_blocking(tools::bitcoind).await??;
-        let (port, leash, home) = launch(&bitcoind).await?;
-        let url = format!("http://127.0.0.1:{port}");
-        let auth = Auth::UserPass(USER.to_owned(), PASSWORD.to_owned());
-        let client = Client::new(&url, auth)?;
+    pub async fn start(wallets: Wallets) -> Result<Self> {
+        let process = Process::start(wallets).await?;
+        let url = Url::parse(&format!("http://127.0.0.1:{}", process.port))?;
         let node = Self {
-            url: Url::parse(&url)?,
-            home,
-            client: Arc::new(client),
+            client: Arc::new(client(url.as_str())?),
+            url,
+            home: process.home.clone(),
             miner: Key::named("miner")?,
             coins: Mutex::default(),
-            _leash: leash,
+            process,
         };
+        if wallets == Wallets::On {
+            let listed = node.ask(|client| client.call::<Value>("listwallets", &[]));
+            listed.await.context("this bitcoind has no wallets")?;
+        }
         let founded = node.mine(MATURITY + COINS).await?;
         for hash in founded.into_iter().take(usize::try_from(COINS)?) {
             let block = node.ask(move |client| client.get_block(&hash)).await?;
@@ -259,6 +255,23 @@ impl Regtest {
         Ok(())
     }
 
+    /// Ends the node and starts it again where it was. What waited for a block is forgotten, but by its wallets.
+    pub async fn restart(&self) -> Result<()> {
+        self.process.restart().await
+    }
+
+    /// What a wallet of the node answers.
+    pub async fn ask_wallet(
+        &self,
+        wallet: &str,
+        method: &'static str,
+        params: Vec<Value>,
+    ) -> Result<Value> {
+        let client = client(&format!("{}wallet/{wallet}", self.url))?;
+        let asked = tokio::task::spawn_blocking(move || client.call::<Value>(method, &params));
+        Ok(asked.await??)
+    }
+
     fn miner_address(&self) -> Result<Address> {
         Ok(Address::from_script(
             &self.miner.script(Kind::P2wpkh),
@@ -279,6 +292,12 @@ impl Regtest {
         let client = self.client.clone();
         Ok(tokio::task::spawn_blocking(move || question(&client)).await??)
     }
+}
+
+/// Asks a node, or a wallet of it.
+fn client(url: &str) -> Result<Client> {
+    let auth = Auth::UserPass(USER.to_owned(), PASSWORD.to_owned());
+    Ok(Client::new(url, auth)?)
 }
 
 /// Whether a node refused a search because it makes another one.
@@ -305,60 +324,4 @@ pub fn address(script: &Script) -> Result<String> {
 pub fn script(address: &str) -> Result<ScriptBuf> {
     let parsed: Address<_> = address.parse()?;
     Ok(parsed.require_network(Network::Regtest)?.script_pubkey())
-}
-
-/// Starts `bitcoind` on a port that is free.
-async fn launch(bitcoind: &Path) -> Result<(u16, Leash, PathBuf)> {
-    let mut last = None;
-    for _ in 0..TRIES {
-        let port = free_port()?;
-        match leash(bitcoind, port).await {
-            Ok((leash, home)) => return Ok((port, leash, home)),
-            Err(error) => last = Some(error),
-        }
-    }
-    match last {
-        Some(error) => Err(error),
-        None => bail!("bitcoind was not started"),
-    }
-}
-
-/// A port that nobody listens on now: bitcoind takes none of its own choice.
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    Ok(listener.local_addr()?.port())
-}
-
-async fn leash(bitcoind: &Path, port: u16) -> Result<(Leash, PathBuf)> {
-    let home = tempfile::Builder::new()
-        .prefix("devnet-bitcoin-")
-        .tempdir()?;
-    let home = home.keep();
-    let directory = home.display();
-    let options = [
-        "-regtest".to_owned(),
-        format!("-datadir={directory}"),
-        format!("-rpcport={port}"),
-        format!("-rpcuser={USER}"),
-        format!("-rpcpassword={PASSWORD}"),
-        "-rpcbind=127.0.0.1".to_owned(),
-        "-rpcallowip=127.0.0.1".to_owned(),
-        "-rpcworkqueue=256".to_owned(),
-        "-server=1".to_owned(),
-        "-listen=0".to_owned(),
-        "-txindex=1".to_owned(),
-        // Older versions take less than an order's id and a depositor.
-        "-datacarriersize=10000".to_owned(),
-        "-persistmempool=0".to_owned(),
-        "-nodebuglogfile".to_owned(),
-        "-printtoconsole=1".to_owned(),
-    ];
-    let program = Program {
-        path: bitcoind,
-        arguments: options.into_iter().map(Into::into).collect(),
-        ready: READY,
-        home: Some(home.clone()),
-    };
-    let (leash, _) = Leash::start(program).await?;
-    Ok((leash, home))
 }

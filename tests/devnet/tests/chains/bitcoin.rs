@@ -1,7 +1,10 @@
 //! Bitcoin on a real node: what a daemon with three providers attests of it, and what it never does.
 
 mod refunds;
+mod reorgs;
 mod replacements;
+mod trading;
+mod wallets;
 mod withdrawals;
 
 use std::time::Duration;

@@ -1,201 +1,19 @@
 //! What is replaced before a block has it: a fill by its solver, and a deposit by its user. The whole daemon trades over a
 //! real node.
 
-use std::time::Duration;
-
-use alloy::primitives::{Address, Bytes, U256};
-use bitcoin::{Amount, OutPoint, Psbt, Transaction, TxOut, Txid};
+use bitcoin::{Amount, OutPoint, Transaction, TxOut};
 use devnet::{
-    bitcoin::{FEE, Key, Kind, LocalChain, PROVIDERS, Spend, note, script, with_credentials},
-    node::Payload,
-    proxy::{Lie, LyingProxy, on},
-    world::{Abroad, DevChain, Devnet, order::text},
+    bitcoin::{FEE, Key, Kind, Spend, note, script},
+    proxy::{Lie, on},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
-use crate::support::{
-    chain::{RECIPIENT, done, finalize, oracle},
-    daemon::Daemon,
-};
+use super::trading::{ROUNDS, SATOSHIS, Trading, WEI, ether, in_time, promised, wanted};
+use crate::support::chain::{RECIPIENT, finalize};
 
-/// Wei, and satoshis, that a user gives.
-const WEI: u64 = 50_000_000_000_000_000;
-const SATOSHIS: u64 = 200_000;
 /// Bitcoins per 1000 virtual bytes: twenty times of what an empty node asks.
 const DEAR: f64 = 0.0002;
-
-const POLL: Duration = Duration::from_millis(500);
-/// How often something is looked for. A payment is left alone for half a minute before it is replaced.
-const PATIENCE: usize = 240;
-/// In which the solver has looked at each of its orders more than once.
-const ROUNDS: Duration = Duration::from_secs(6);
-
-/// A daemon whose solver trades between EVM chains and Bitcoin. What its provider says of fees can be changed; all else is
-/// the node's.
-struct Trading {
-    world: Devnet,
-    abroad: Abroad,
-    proxy: LyingProxy,
-    daemon: Daemon,
-    client: reqwest::Client,
-}
-
-/// One side of a request: its chain's number, the chain's own currency, and somebody's account.
-type End = (u64, String, String);
-
-impl Trading {
-    async fn start() -> Self {
-        let (world, abroad) = tokio::join!(Devnet::start(), Abroad::bitcoin());
-        let (world, abroad) = (world.unwrap(), abroad.unwrap());
-        let mut files = world.files();
-        abroad.tell(&mut files).unwrap();
-        abroad.trade(&mut files).unwrap();
-        let solver = abroad.solver_account(&world.solver).unwrap();
-        for account in [solver, abroad.account("user").unwrap()] {
-            abroad.endow(&account).await.unwrap();
-        }
-        let proxy = LyingProxy::start(abroad.url()).await.unwrap();
-        let daemon = oracle(&world, 0)
-            .chains(&files)
-            .with(PROVIDERS, with_credentials(&proxy.url))
-            .solver(&world.solver, "destination")
-            .start()
-            .await;
-        let trading = Self {
-            world,
-            abroad,
-            proxy,
-            daemon,
-            client: reqwest::Client::new(),
-        };
-        // The solver spends what is final.
-        trading.mine(2).await;
-        trading
-    }
-
-    fn bitcoin(&self) -> &LocalChain {
-        let Abroad::Bitcoin(chain) = &self.abroad else {
-            panic!("another chain");
-        };
-        chain
-    }
-
-    async fn mine(&self, blocks: u64) {
-        self.bitcoin().node.mine(blocks).await.unwrap();
-    }
-
-    /// The account of somebody with this name on Bitcoin.
-    fn end_of(&self, who: &str) -> End {
-        let native = self.abroad.identity().unwrap().native;
-        let account = self.abroad.account(who).unwrap();
-        (self.abroad.number(), native, account)
-    }
-
-    /// The answer to a request for a quote, once there is one.
-    async fn quote(&self, from: End, to: End, amount: u64) -> Value {
-        let body = json!({
-            "user": from.2, "recipient": to.2, "originChainId": from.0, "destinationChainId": to.0,
-            "originCurrency": from.1, "destinationCurrency": to.1, "amount": amount.to_string(),
-            "tradeType": "EXACT_INPUT", "includeProtocolData": true,
-        });
-        let url = format!("{}/quote/v2", self.daemon.integrator_url());
-        in_time(async || {
-            let answer = self.client.post(&url).json(&body).send().await.unwrap();
-            let answer: Value = answer.json().await.unwrap();
-            match answer["steps"].is_array() {
-                true => Ok(answer),
-                false => Err(answer),
-            }
-        })
-        .await
-    }
-
-    /// The user deposits at the origin as the quote says; it is final when this returns.
-    async fn deposit(&self, quote: &Value) {
-        let data = &quote["steps"][0]["items"][0]["data"];
-        let field = |name: &str| data[name].as_str().unwrap_or_else(|| panic!("{quote}"));
-        let payload = Payload {
-            to: Some(field("to").parse().unwrap()),
-            data: field("data").parse::<Bytes>().unwrap().to_vec(),
-            value: field("value").parse().unwrap(),
-        };
-        let (origin, user) = (&self.world.origin, self.world.user.address());
-        done(origin.node.send(user, payload).await);
-        finalize(&self.world, origin).await;
-    }
-
-    async fn status(&self, quote: &Value) -> Value {
-        let request = quote["steps"][0]["requestId"].as_str().unwrap();
-        let base = self.daemon.integrator_url();
-        let url = format!("{base}/intents/status/v3?requestId={request}");
-        let answer = self.client.get(url).send().await.unwrap();
-        answer.json().await.unwrap()
-    }
-
-    /// Where the request stands, once that is `wanted`.
-    async fn reaches(&self, quote: &Value, wanted: &str) -> Value {
-        in_time(async || {
-            let answer = self.status(quote).await;
-            match answer["status"] == wanted {
-                true => Ok(answer),
-                false => Err(answer),
-            }
-        })
-        .await
-    }
-
-    /// The only transaction that waits for a block, once it is another than `before`.
-    async fn waiting(&self, before: Option<Txid>) -> Transaction {
-        let node = &self.bitcoin().node;
-        let id = in_time(async || {
-            let ids = node.waiting().await.unwrap();
-            match ids[..] {
-                [one] if before != Some(one) => Ok(one),
-                _ => Err(json!(ids.iter().map(Txid::to_string).collect::<Vec<_>>())),
-            }
-        });
-        node.transaction(id.await).await.unwrap()
-    }
-
-    /// What `POST /transactions/index` says to a transaction.
-    async fn indexed(&self, transaction: Txid) -> u16 {
-        let body = json!({"chainId": self.abroad.number(), "txHash": transaction.to_string()});
-        let url = format!("{}/transactions/index", self.daemon.integrator_url());
-        let answer = self.client.post(url).json(&body).send().await.unwrap();
-        answer.status().as_u16()
-    }
-
-    /// What the recipient at the destination has.
-    async fn received(&self) -> U256 {
-        let node = &self.world.destination.node;
-        node.balance(RECIPIENT).await.unwrap()
-    }
-}
-
-/// What `look` finds, once it finds what is wanted; what it saw last is told where that takes too long.
-async fn in_time<T>(look: impl AsyncFn() -> Result<T, Value>) -> T {
-    let mut last = Value::Null;
-    for _ in 0..PATIENCE {
-        match look().await {
-            Ok(found) => return found,
-            Err(seen) => last = seen,
-        }
-        sleep(POLL).await;
-    }
-    panic!("{last}")
-}
-
-/// An account on an EVM chain.
-fn ether(chain: &DevChain, account: Address) -> End {
-    (chain.node.chain_id, text(Address::ZERO), text(account))
-}
-
-/// What the quote promises, in the smallest unit.
-fn promised(quote: &Value) -> U256 {
-    let amount = quote["details"]["currencyOut"]["amount"].as_str();
-    amount.unwrap().parse().unwrap()
-}
 
 /// What a transaction spends.
 fn spent(transaction: &Transaction) -> Vec<OutPoint> {
@@ -273,10 +91,7 @@ async fn deposit_that_its_user_takes_back_before_a_block_has_it_is_paid_for_by_n
     let had = node.holds(solver.clone()).await.unwrap();
     let to = ether(&world.destination, RECIPIENT);
     let quote = trading.quote(trading.end_of("user"), to, SATOSHIS).await;
-    let psbt = &quote["steps"][0]["items"][0]["data"]["psbt"];
-    let psbt = alloy::hex::decode(psbt.as_str().unwrap()).unwrap();
-    let psbt = Psbt::deserialize(&psbt).unwrap();
-    let deposit = Spend::wanted(&psbt, (user, Kind::P2wpkh)).unwrap();
+    let deposit = wanted(&quote);
     let gone = node.send(&deposit.sign().unwrap()).await.unwrap();
     let pending = trading.reaches(&quote, "pending").await;
     assert_eq!(pending["inTxHashes"], json!([gone.to_string()]));
