@@ -21,7 +21,7 @@ const LARGE: usize = 8 << 10;
 /// What the journal has about a request.
 #[derive(Debug)]
 pub enum Repeated {
-    /// Nothing was signed for an equal one, or what was became void and was signed again for another.
+    /// No equal one was signed, or the statement that it was signed for became void and was signed again since.
     New,
     /// Something was, and only the chains say whether it is signed again.
     Open,
