@@ -101,6 +101,11 @@ impl Esplora {
         }))
     }
 
+    /// The provider's name, fit for logs.
+    pub(super) fn provider(&self) -> &str {
+        self.channel.provider()
+    }
+
     /// Runs a read within its time, after a check that the index is of our chain.
     pub(super) async fn ask<T>(
         &self,

@@ -14,6 +14,9 @@ use super::{Body, PostError, Room, failed};
 /// The end of the hosts of such providers.
 pub const HOST: &str = ".inside";
 
+/// The status of an answer that never comes.
+pub const NEVER: u16 = 0;
+
 /// A request as its provider gets it.
 pub struct Asked<'a> {
     /// With the query.
@@ -45,7 +48,11 @@ pub(super) fn of(url: &Url) -> Option<Provider> {
     providers().as_ref()?.get(host).cloned()
 }
 
-pub(super) fn exchange(provider: &Provider, request: RequestBuilder) -> Result<Body, PostError> {
+/// The answer's body; `None` for one that never comes.
+pub(super) fn exchange(
+    provider: &Provider,
+    request: RequestBuilder,
+) -> Result<Option<Body>, PostError> {
     let request = request.build().map_err(|error| failed(&error))?;
     let url = request.url();
     let path = match url.query() {
@@ -64,7 +71,8 @@ pub(super) fn exchange(provider: &Provider, request: RequestBuilder) -> Result<B
         _room: Room::default(),
     };
     match status {
-        200..=299 => Ok(body),
+        NEVER => Ok(None),
+        200..=299 => Ok(Some(body)),
         status => Err(PostError::Status {
             status,
             body: Arc::new(body),

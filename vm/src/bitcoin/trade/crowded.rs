@@ -23,8 +23,10 @@ use crate::{
 pub const LEAST: u64 = 1_000;
 /// Pages that one read asks for; a later one goes on.
 const PAGES: usize = 8;
-/// Outputs that are looked at, and shown, the largest.
+/// Outputs that are shown, the largest that can be spent.
 const SHOWN: usize = 32;
+/// Outputs that one read looks at for them, the largest.
+const LOOKS: usize = 128;
 /// Questions at once.
 const AT_ONCE: usize = 16;
 /// Outputs that are kept, the largest.
@@ -41,7 +43,8 @@ pub struct Crowd {
     spent: HashSet<OutPoint>,
     /// Transactions that were read.
     seen: HashSet<Txid>,
-    /// Transactions below which reading goes on: what is newer was read down to there.
+    /// Transactions below which reading goes on: what is newer was read down to there. The last is next, and stays until
+    /// the page below it is taken.
     open: Vec<Txid>,
 }
 
@@ -100,6 +103,17 @@ impl Crowd {
         new == page.len()
     }
 
+    /// Takes the page below `below`, which is the last of `open`, or else the newest. Where reading goes on is known at
+    /// once: a read may end at any question.
+    fn advance(&mut self, script: &ScriptBuf, below: Option<Txid>, page: &[Paged]) {
+        if below.is_some() {
+            self.open.pop();
+        }
+        let goes_on = self.take(script, page);
+        let next = page.last().filter(|_| goes_on).map(|last| last.txid);
+        self.open.extend(next);
+    }
+
     fn bound(&mut self) {
         if self.seen.len() > SEEN {
             self.seen.clear();
@@ -127,28 +141,46 @@ impl Esplora {
     pub(super) async fn crowded(&self, payee: &Payee) -> Result<Vec<Coin>, ReadError> {
         let mut crowds = self.crowds.lock().await;
         let crowd = crowds.entry(payee.address.clone()).or_default();
-        self.walk(payee, crowd).await?;
-        crowd.bound();
-        let each = stream::iter(crowd.largest(SHOWN)).map(|(at, value)| self.unspent_at(at, value));
-        let looked: Vec<_> = each.buffered(AT_ONCE).try_collect().await?;
-        for (at, one) in &looked {
-            if *one == At::Spent {
-                crowd.coins.remove(at);
-            }
+        let walked = self.walk(payee, crowd).await;
+        // What is known is shown though the rest cannot be read: each of them is looked at.
+        if crowd.coins.is_empty() {
+            walked?;
         }
-        let coins = looked.into_iter().filter_map(|(_, one)| match one {
-            At::There(coin) => Some(coin),
-            At::Spent | At::Waits => None,
-        });
-        Ok(coins.collect())
+        crowd.bound();
+        self.largest_there(crowd).await
     }
 
-    /// Reads the newest pages down to what is known, then older ones that were left open.
+    /// The largest that can be spent. Those that a waiting transaction spends take no place of others.
+    async fn largest_there(&self, crowd: &mut Crowd) -> Result<Vec<Coin>, ReadError> {
+        let mut coins = Vec::new();
+        let largest = crowd.largest(LOOKS);
+        for some in largest.chunks(SHOWN) {
+            let each = stream::iter(some.to_vec()).map(|(at, value)| self.unspent_at(at, value));
+            let looked: Vec<_> = each.buffered(AT_ONCE).try_collect().await?;
+            for (at, one) in looked {
+                match one {
+                    At::There(coin) => coins.push(coin),
+                    At::Spent => {
+                        crowd.coins.remove(&at);
+                    }
+                    At::Waits => {}
+                }
+            }
+            if coins.len() >= SHOWN {
+                break;
+            }
+        }
+        coins.truncate(SHOWN);
+        Ok(coins)
+    }
+
+    /// Reads the newest pages down to what is known, then older ones that were left open. It may be cut off at any page:
+    /// the next one goes on there.
     async fn walk(&self, payee: &Payee, crowd: &mut Crowd) -> Result<(), ReadError> {
         let mut below: Option<Txid> = None;
         for _ in 0..PAGES {
-            let page = match self.page(payee, below).await {
-                Ok(Some(page)) => page,
+            match self.page(payee, below).await {
+                Ok(Some(page)) => crowd.advance(&payee.script, below, &page),
                 // The index does not know where it was: a reorg.
                 Ok(None) => {
                     *crowd = Crowd {
@@ -157,19 +189,19 @@ impl Esplora {
                     };
                     return Ok(());
                 }
-                Err(error) => {
-                    crowd.open.extend(below);
-                    return Err(error);
+                // It would be too large with every read, and others would wait for it.
+                Err(ReadError::TooLarge) if below.is_some() => {
+                    let (provider, address) = (self.provider(), &payee.address);
+                    tracing::warn!(provider, %address, ?below, "a page of transactions is too large: what is older is not found");
+                    crowd.open.pop();
                 }
-            };
-            let goes_on = crowd.take(&payee.script, &page);
-            let next = page.last().filter(|_| goes_on).map(|last| last.txid);
-            below = match next.or_else(|| crowd.open.pop()) {
-                Some(next) => Some(next),
-                None => return Ok(()),
-            };
+                Err(error) => return Err(error),
+            }
+            below = crowd.open.last().copied();
+            if below.is_none() {
+                break;
+            }
         }
-        crowd.open.extend(below);
         Ok(())
     }
 
@@ -216,7 +248,6 @@ impl Esplora {
 }
 
 /// How an output is.
-#[derive(PartialEq, Eq)]
 enum At {
     There(Coin),
     /// In a block.

@@ -23,6 +23,7 @@ const DEPOSITORY: &str = "bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpys
 const PAGE: usize = 25;
 /// Outputs that the index lists.
 const LISTED: usize = 500;
+const LONGEST: usize = 10_000_000;
 
 /// An account's transactions, oldest first: each pays it one output.
 #[derive(Default)]
@@ -34,6 +35,12 @@ struct Index {
     tip: u64,
     /// So many transactions wait that pay the account, oldest first.
     waiting: usize,
+    /// By their places; a waiting transaction spends them.
+    leaving: Vec<usize>,
+    /// The page below that place is longer than any that is read.
+    long: Option<usize>,
+    /// That question for a page has no answer; later ones have.
+    hangs: Option<usize>,
     asked: Vec<String>,
 }
 
@@ -108,7 +115,9 @@ impl Index {
             ["tx", id, "status"] => known(id).map(|one| self.status(one)),
             ["tx", id, "outspend", _] => known(id).map(|one| match self.spent.contains(&one) {
                 true => json!({"spent": true, "txid": txid(2_000_000), "status": self.status(one)}),
-                false => json!({ "spent": false }),
+                false => {
+                    json!({"spent": self.leaving.contains(&one), "status": {"confirmed": false}})
+                }
             }),
             ["block", _] => Some(json!({"id": hash(self.tip), "height": self.tip,
                 "timestamp": 1, "previousblockhash": hash(self.tip - 1)})),
@@ -118,6 +127,9 @@ impl Index {
     }
 
     fn page(&self, end: usize) -> Value {
+        if self.long == Some(end) {
+            return json!("x".repeat(LONGEST));
+        }
         let all = (0..end).rev().take(PAGE);
         all.map(|one| self.transaction(one)).collect()
     }
@@ -153,6 +165,9 @@ fn esplora(host: &str, index: &Arc<Mutex<Index>>) -> Esplora {
             return Some((200, text.into_bytes()));
         }
         let (status, said) = index.answer(asked.path);
+        if asked.path.contains("txs/chain") && index.hangs == Some(index.asked("txs/chain")) {
+            return Some((inside::NEVER, Vec::new()));
+        }
         Some((status, serde_json::to_vec(&said).unwrap()))
     };
     inside::register(host, Arc::new(answer));
@@ -167,7 +182,7 @@ fn esplora(host: &str, index: &Arc<Mutex<Index>>) -> Esplora {
         position: 1,
         url: url.parse().unwrap(),
         timeout: Duration::from_secs(5),
-        longest: 10_000_000,
+        longest: LONGEST,
         allows: None,
         client: Endpoint::client().unwrap(),
     };
@@ -224,6 +239,56 @@ async fn strangers_outputs_do_not_hide_our_own() {
     index.lock().unwrap().paid[0].1 = 602;
     let moved = shown(&esplora, Whose::Own).await.unwrap();
     assert_eq!(moved[0], (70_000, 602));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_is_cut_off_leaves_no_hole() {
+    for hangs in [1, 2, 3, 8] {
+        let index = crowd(&[(70_000, 600, false)], 501);
+        index.lock().unwrap().hangs = Some(hangs);
+        let esplora = esplora("hole.inside", &index);
+        let read = shown(&esplora, Whose::Own);
+        let cut = tokio::time::timeout(Duration::from_secs(1), read).await;
+        assert!(cut.is_err(), "{hangs}");
+        for _ in 0..3 {
+            shown(&esplora, Whose::Own).await.unwrap();
+        }
+        assert_eq!(shown(&esplora, Whose::Own).await, Ok(vec![(70_000, 600)]));
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_too_large_hides_no_output_that_is_known() {
+    let index = crowd(&[], 600);
+    index.lock().unwrap().paid.push((70_000, 900, false));
+    index.lock().unwrap().long = Some(601 - PAGE);
+    let esplora = esplora("long.inside", &index);
+    let own = Ok(vec![(70_000, 900)]);
+    assert_eq!(shown(&esplora, Whose::Own).await, own);
+    index.lock().unwrap().asked.clear();
+    assert_eq!(shown(&esplora, Whose::Own).await, own);
+    assert_eq!(index.lock().unwrap().asked("txs/chain"), 1);
+    // Who knows nothing is told so.
+    index.lock().unwrap().long = Some(601);
+    assert_eq!(shown(&esplora, Whose::Own).await, own);
+    let new = self::esplora("long.inside", &index);
+    assert_eq!(shown(&new, Whose::Own).await, Err(ReadError::TooLarge));
+}
+
+#[tokio::test]
+async fn outputs_that_a_waiting_transaction_spends_take_no_place_of_others() {
+    let own: Vec<_> = (0..40).map(|more| (10_000 + more, 600, false)).collect();
+    let index = crowd(&own, 501);
+    index.lock().unwrap().leaving = (8..40).collect();
+    let esplora = esplora("leaving.inside", &index);
+    for _ in 0..3 {
+        shown(&esplora, Whose::Own).await.unwrap();
+    }
+    let others: Vec<_> = (0..8).rev().map(|more| (10_000 + more, 600)).collect();
+    assert_eq!(shown(&esplora, Whose::Own).await, Ok(others));
+    // No more than 32 are shown.
+    index.lock().unwrap().leaving.clear();
+    assert_eq!(shown(&esplora, Whose::Own).await.unwrap().len(), SHOWN);
 }
 
 #[tokio::test]
