@@ -10,8 +10,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use alloy::primitives::{hex, keccak256};
+use alloy::primitives::hex;
 use anyhow::{Context, Result, bail, ensure};
+use sha2::{Digest, Sha256};
 
 const PACKAGE: &str = include_str!("../tools/package.json");
 const LOCK: &str = include_str!("../tools/package-lock.json");
@@ -137,9 +138,9 @@ pub fn build_once(
     Ok(directory)
 }
 
-/// Where [`build_once`] makes it.
+/// Where [`build_once`] makes it. `.ci/run` begins with bitcoind there.
 fn made(name: &str, key: &[u8]) -> Result<PathBuf> {
-    let hash = hex::encode(&keccak256(key)[..8]);
+    let hash = hex::encode(&Sha256::digest(key)[..8]);
     Ok(cache_root()?.join(format!("{name}-{hash}")))
 }
 
