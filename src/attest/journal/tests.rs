@@ -1449,12 +1449,24 @@ async fn evidence_with_a_digest_of_a_transaction_takes_that_with_the_transaction
         let why = journal.why(&statement.key, &entry).await.unwrap();
         why.unwrap().lacks()
     };
+    let kept = async || {
+        let [why, of] = [rows::EVIDENCE, rows::CLAIMED].map(|kind| rows_of(&*store, kind));
+        (why.await, of.await)
+    };
     assert_eq!(lacks(spelled(LONG[1], None)).await, 2);
-    assert_eq!(lacks(spelled(0, None)).await, 2);
+    // The request is kept now. It cannot be judged again, so nothing is noted as signed for it.
+    assert_eq!(lacks(spelled(0, None)).await, 1);
+    let first = kept().await;
+    assert_eq!((first.0.len(), first.1.len()), (1, 0));
+    for spaces in [0, 1, LONG[1]] {
+        assert_eq!(lacks(spelled(spaces, None)).await, 1, "{spaces}");
+        assert_eq!(kept().await, first, "{spaces}");
+    }
     assert_eq!(lacks(spelled(0, Some("k"))).await, 0);
-    let whole = rows_of(&*store, rows::EVIDENCE).await;
+    let whole = kept().await;
+    assert_eq!((whole.0.len(), whole.1.len()), (1, 1));
     assert_eq!(lacks(spelled(1, None)).await, 0);
-    assert_eq!(rows_of(&*store, rows::EVIDENCE).await, whole);
+    assert_eq!(kept().await, whole);
 }
 
 /// A store in which something else is committed before a commit.

@@ -104,14 +104,14 @@ impl Journal {
         let Some(why) = evidence::now(&self.judge, statement.rule.as_ref())? else {
             return Ok(batch);
         };
-        let Some(claim) = why.claim else {
-            return Ok(batch);
-        };
         let is_fuller = lacks > 0 && Evidence::decode(&why.row)?.lacks() < lacks;
-        match (is_fuller, keyed) {
-            (true, _) => claimed(batch.swap(row_key, Some(kept), why.row), &claim, key, at),
-            (false, true) => claimed(batch, &claim, key, at),
-            (false, false) => Ok(batch),
+        let batch = match is_fuller {
+            true => batch.swap(row_key, Some(kept), why.row),
+            false => batch,
+        };
+        match why.claim.filter(|_| is_fuller || keyed) {
+            Some(claim) => claimed(batch, &claim, key, at),
+            None => Ok(batch),
         }
     }
 

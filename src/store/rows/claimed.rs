@@ -1,5 +1,6 @@
-//! Which statement a request was signed for. Written with the statement's evidence, with evidence that replaces it,
-//! and for each further spelling of a caller with a key; where equal requests of callers with other rights are signed for several, the last one counts.
+//! Which statement a request was signed for. Written with the statement's evidence and with evidence that replaces it,
+//! where equal requests can be judged over that, and for each further spelling of a caller with a key; where equal
+//! requests of callers with other rights are signed for several, the last one counts.
 //!
 //! Key: the digest of the request, 32 bytes; whoever sent it. Digests of before had the caller's label in them: their
 //! rows are found by nobody. Value, format 1: [`Claimed`] in postcard.
