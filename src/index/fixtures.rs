@@ -1,13 +1,20 @@
 //! What the index's tests share: deposits, a market, a store that fails and chains over scripts.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
+use tokio::time::sleep;
 pub use vm::testing::{Script, tx};
-use vm::{Address, B256, Deposit, U256};
+use vm::{
+    Address, B256, ChainReader, Deposit, Head, Transaction, TxRef, U256,
+    testing::{Answer, Answers},
+};
 
 use crate::{
     market::Market,
@@ -118,4 +125,26 @@ pub fn chain(name: &str, script: &Arc<Script>) -> vm::Chain {
         reader: script.clone(),
         state: None,
     }
+}
+
+/// Reads a transaction as the script says, after a second.
+pub fn read_slowly<'a>(
+    script: &'a Script,
+    tx: &'a TxRef,
+    head: &'a Head,
+) -> Answer<'a, Transaction> {
+    Box::pin(async move {
+        sleep(Duration::from_secs(1)).await;
+        let plain = script.plain();
+        plain.transaction(tx, head).await
+    })
+}
+
+/// Another provider of the script's chain, which reads transactions slowly.
+pub fn slow(script: &Script) -> Arc<Script> {
+    let answers = Answers {
+        transaction: Some(read_slowly),
+        ..Answers::default()
+    };
+    script.answering((), answers)
 }

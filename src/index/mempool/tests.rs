@@ -49,15 +49,6 @@ impl Mempool for Pool {
 /// How a transaction is read.
 type Read = for<'a> fn(&'a Script, &'a TxRef, &'a Head) -> Answer<'a, Transaction>;
 
-/// Every one takes a second.
-fn slow<'a>(script: &'a Script, tx: &'a TxRef, head: &'a Head) -> Answer<'a, Transaction> {
-    Box::pin(async move {
-        sleep(Duration::from_secs(1)).await;
-        let plain = script.plain();
-        plain.transaction(tx, head).await
-    })
-}
-
 /// Transaction 20 only.
 fn picky<'a>(script: &'a Script, tx: &'a TxRef, head: &'a Head) -> Answer<'a, Transaction> {
     if *tx != fixtures::tx(20) {
@@ -336,25 +327,21 @@ async fn a_sighting_stands_while_providers_have_it_though_they_do_not_list_it() 
 }
 
 /// What looks for transactions beside the watcher, in the network that it watches.
-fn transactions(bench: &Bench) -> Transactions {
+fn transactions(script: &Arc<Script>, requests: &Requests) -> Transactions {
     let network = Network {
-        chain: fixtures::chain("origin", &bench.script),
+        chain: fixtures::chain("origin", script),
         wakeup: Arc::default(),
         block_seconds: 600,
         watched: true,
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
-    Transactions::new(
-        Arc::new(fixtures::market()),
-        networks,
-        bench.requests.clone(),
-    )
+    Transactions::new(Arc::new(fixtures::market()), networks, requests.clone())
 }
 
 #[tokio::test]
 async fn a_request_waits_again_when_the_block_of_its_sighted_deposit_has_left_the_chain() {
     let (mut bench, _) = Bench::included().await;
-    let transactions = transactions(&bench);
+    let transactions = transactions(&bench.script, &bench.requests);
     bench.rounds(MISSED).await;
     assert_eq!(bench.status().await, Status::Pending);
     assert!(bench.is_watched().await);
@@ -365,6 +352,26 @@ async fn a_request_waits_again_when_the_block_of_its_sighted_deposit_has_left_th
     }
     assert_eq!(bench.status().await, Status::Waiting);
     assert!(!bench.is_watched().await);
+}
+
+/// The index has read the row, and waits for the quorum meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_deposit_that_is_taken_back_during_a_look_is_looked_for_no_more() {
+    let mut bench = Bench::start().await;
+    let transactions = transactions(&fixtures::slow(&bench.script), &bench.requests);
+    bench.show(&[waiting(1, bench.deposit())]);
+    bench.rounds(1).await;
+    bench.show(&[]);
+    let meanwhile = async {
+        sleep(Duration::from_millis(1)).await;
+        assert!(bench.is_watched().await);
+        bench.rounds(MISSED).await;
+        assert!(!bench.is_watched().await);
+    };
+    let (looked, ()) = tokio::join!(transactions.round(60_000), meanwhile);
+    assert_eq!(looked, Ok(1));
+    assert!(!bench.is_watched().await);
+    assert_eq!(bench.status().await, Status::Waiting);
 }
 
 #[tokio::test]
@@ -408,7 +415,7 @@ async fn what_waits_again_after_its_block_is_sighted_again() {
 #[tokio::test(start_paused = true)]
 async fn deposits_in_a_block_keep_no_other_from_being_sighted() {
     let mut bench = Bench::start().await;
-    bench.reads(slow);
+    bench.reads(fixtures::read_slowly);
     bench.crowd(10..160).await;
     (10..160).for_each(|number| bench.include(number));
     for _ in 1..MISSED + INCLUDED {

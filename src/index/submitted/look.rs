@@ -273,18 +273,21 @@ impl Transactions {
         self.keep(&next).await
     }
 
+    /// Stores the row. Where it has changed or is gone since it was read, it stays so: the next round reads it anew.
     async fn keep(&self, row: &Row) -> Result<(), IndexError> {
         let key = transaction::watched(&row.network, &row.id);
-        let batch = Batch::new().put(key, row.tracked.encode()?);
+        let batch = Batch::new().swap(key, Some(row.stored.clone()), row.tracked.encode()?);
         self.recorder.requests.store().commit(batch).await?;
         Ok(())
     }
 
-    /// Ends the search. What belongs to nobody's request is forgotten.
+    /// Ends the search, unless the row has changed since it was read: then the next round looks again. What belongs to
+    /// nobody's request is forgotten.
     async fn settled(&self, row: &Row, outcome: Outcome, now: u64) -> Result<(), IndexError> {
         let store = self.recorder.requests.store();
         let key = transaction::settled(&row.network, &row.id);
-        let mut batch = Batch::new().delete(transaction::watched(&row.network, &row.id));
+        let looked_for = transaction::watched(&row.network, &row.id);
+        let mut batch = Batch::new().remove(looked_for, row.stored.clone());
         // Where a deposit was recorded, the row exists already, with the requests that it belongs to.
         if !row.tracked.requests.is_empty() && store.read(&key).await?.is_none() {
             let mut tracked = row.tracked.clone();

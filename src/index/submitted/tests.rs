@@ -1,7 +1,7 @@
-use std::cell::Cell;
+use std::{cell::Cell, time::Duration};
 
 use futures::future::{join, join_all};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use vm::{Failure, Receipt, Transaction, testing::Script};
 
@@ -676,6 +676,31 @@ async fn what_never_comes_is_given_up() {
         .fail(Some(vm::ReadError::Unavailable("down".into())));
     bench.round(0).await;
     assert_eq!(bench.round(0).await, 1);
+}
+
+/// A round has read the row, and waits for the quorum meanwhile. Then it would look again later, or give up.
+#[tokio::test(start_paused = true)]
+async fn what_a_request_claims_during_a_look_stays_claimed() {
+    for later in [0, 600_000] {
+        let script = fixtures::slow(&Script::at(AT));
+        let bench = over(script, Arc::new(MemoryStore::new()), false);
+        let request = bench.request(1, Execution::User).await;
+        bench.index(1, None).await.unwrap();
+        let claiming = async {
+            sleep(Duration::from_millis(1)).await;
+            bench.index_at(1, Some(&request), later + 1).await
+        };
+        let looked = join(bench.round(later), claiming).await;
+        assert_eq!(looked, (1, Ok(())), "{later}");
+        let key = transaction::watched("origin", &fixtures::tx(1).bytes);
+        let row = bench.rows.read(&key).await.unwrap().unwrap();
+        let claimed = Tracked::decode(&row).unwrap().claimed;
+        assert_eq!(claimed, Some(request.id), "{later}");
+        // The next round looks for it as if it were new.
+        bench.own(&request);
+        assert_eq!(bench.round(later + 1).await, 1, "{later}");
+        assert_eq!(bench.status(&request).await, "success", "{later}");
+    }
 }
 
 #[tokio::test]

@@ -53,6 +53,8 @@ pub struct Row {
     pub network: String,
     pub id: Vec<u8>,
     pub tracked: Tracked,
+    /// The value as it was read.
+    pub stored: Vec<u8>,
 }
 
 /// The key of a transaction that the index looks for.
@@ -82,6 +84,7 @@ pub fn row(key: &Key, value: &[u8]) -> Result<Row, RowError> {
         network: network.to_owned(),
         id: name[zero + 1..].to_vec(),
         tracked: Tracked::decode(value)?,
+        stored: value.to_vec(),
     })
 }
 
