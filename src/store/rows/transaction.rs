@@ -21,7 +21,7 @@ const SETTLED: u8 = 1;
 pub struct Tracked {
     /// The id in the spelling of the network's explorers.
     pub text: String,
-    /// The requests that it belongs to, once it is in a block.
+    /// The requests that it pays for or belongs to: of a waiting deposit since it was seen, else since a block has it.
     pub requests: Vec<B256>,
     /// The request that the submitter named; it only makes the index look longer.
     pub claimed: Option<B256>,
