@@ -135,14 +135,14 @@ fn forgettable(facts: &Facts) -> Option<usize> {
 }
 
 /// Records that a deposit is in a block. In another block than before it has to become final anew. What a quorum has
-/// not judged is as it was shown last. What was sighted before its block is the deposit from now on.
+/// not judged is as it was shown last. What waited before its block is the deposit from now on.
 pub fn seen(facts: &mut Facts, deposit: &Deposit) {
-    let sighted = |one: &Sent| {
+    let is_same = |one: &Sent| {
         one.state == State::Broadcast
             && one.network == deposit.network
             && one.transaction == deposit.transaction
     };
-    facts.own.retain(|one| !sighted(one));
+    facts.own.retain(|one| !is_same(one));
     let known = |one: &&mut Deposit| one.onchain_id == deposit.onchain_id;
     match facts.deposits.iter_mut().find(known) {
         None => {

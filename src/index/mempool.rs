@@ -1,10 +1,10 @@
-//! Deposits that wait for a block, on chains whose providers show them: one watcher per network. A deposit that is
-//! sighted makes its request pending. One that is replaced or dropped leaves its request as it was before: nothing is
-//! paid because of a sighting. What a quorum shows is kept with its time: where the market file says so, the order's
-//! price holds by it.
+//! Deposits that wait for a block, on chains whose providers show them: one watcher per network. A waiting deposit makes
+//! its request pending. One that is replaced or dropped leaves its request as it was before: nothing is paid because of
+//! a waiting deposit. What a quorum shows is kept with its time: where the market file says so, the order's price holds
+//! by it.
 //!
-//! A sighting is a transaction of the user's among the request's facts, and a row of the transactions that are looked
-//! for, so that it outlives the process ([`submitted`](super::submitted)).
+//! A waiting deposit is a transaction of the user's among the request's facts, and a row of the transactions that are
+//! looked for, so that it outlives the process ([`submitted`](super::submitted)).
 
 mod vanished;
 
@@ -56,11 +56,12 @@ pub struct Watcher {
     chain: Chain,
     pools: Pools,
     requests: Requests,
-    /// What was sighted, by the transaction's bytes; unset until the store was read.
-    known: Option<Known>,
+    /// Unset until the store was read.
+    waiting: Option<WaitingDeposits>,
 }
 
-type Known = BTreeMap<Vec<u8>, Watched>;
+/// Waiting deposits by the transaction's bytes, until their block is final.
+type WaitingDeposits = BTreeMap<Vec<u8>, WaitingDeposit>;
 
 /// The memory pools of a network's providers.
 pub struct Pools {
@@ -70,7 +71,7 @@ pub struct Pools {
 }
 
 /// A transaction that waits, with the requests that it pays for.
-struct Watched {
+struct WaitingDeposit {
     transaction: TxRef,
     requests: Vec<B256>,
     /// Rounds since a provider showed it last.
@@ -90,7 +91,7 @@ enum Whereabouts {
     Left,
 }
 
-impl Watched {
+impl WaitingDeposit {
     /// Whether providers are asked for it by name. What is in a block waits nowhere.
     const fn is_asked_for(&self) -> bool {
         !self.requests.is_empty() && !matches!(self.whereabouts, Whereabouts::In(_))
@@ -112,7 +113,7 @@ impl Watcher {
             chain,
             pools,
             requests,
-            known: None,
+            waiting: None,
         }
     }
 
@@ -139,61 +140,58 @@ impl Watcher {
 
     /// Looks once. `now` in unix milliseconds.
     pub async fn round(&mut self, now: u64) -> Result<(), IndexError> {
-        let mut known = match self.known.take() {
-            Some(known) => known,
+        let mut waiting = match self.waiting.take() {
+            Some(waiting) => waiting,
             None => self.stored().await?,
         };
-        let done = self.look(&mut known, now).await;
-        self.known = Some(known);
+        let done = self.look(&mut waiting, now).await;
+        self.waiting = Some(waiting);
         done
     }
 
-    async fn look(&self, known: &mut Known, now: u64) -> Result<(), IndexError> {
-        let sighted = known.values().filter(|one| one.is_asked_for());
-        let sighted: Vec<_> = sighted.map(|one| one.transaction.clone()).collect();
-        let (waiting, whole) = self.waiting(&sighted).await?;
-        for (id, shown) in &waiting {
-            let before = known.remove(id);
-            // One that a block had is sighted anew.
+    async fn look(&self, waiting: &mut WaitingDeposits, now: u64) -> Result<(), IndexError> {
+        let asked = waiting.values().filter(|one| one.is_asked_for());
+        let asked: Vec<_> = asked.map(|one| one.transaction.clone()).collect();
+        let (shown, whole) = self.shown(&asked).await?;
+        for (id, one) in &shown {
+            let before = waiting.remove(id);
+            // One that a block had is recorded anew.
             let before = before.filter(|one| matches!(one.whereabouts, Whereabouts::Waiting));
-            let mut sighting = match before {
-                Some(sighting) => sighting,
-                None => self.sight(&shown.waiting, now).await?,
+            let mut deposit = match before {
+                Some(deposit) => deposit,
+                None => self.record_waiting(&one.waiting, now).await?,
             };
-            sighting.missed = 0;
-            let agree = shown.by >= self.pools.required && !sighting.agreed;
+            deposit.missed = 0;
+            let agree = one.by >= self.pools.required && !deposit.agreed;
             let agreed = match agree {
-                true => self.agree(&sighting, now).await,
+                true => self.agree(&deposit, now).await,
                 false => Ok(()),
             };
-            sighting.agreed |= agree && agreed.is_ok();
-            known.insert(id.clone(), sighting);
+            deposit.agreed |= agree && agreed.is_ok();
+            waiting.insert(id.clone(), deposit);
             agreed?;
         }
         // A provider that does not answer may be the one that has it.
         if !whole {
             return Ok(());
         }
-        known.retain(|id, sighting| {
-            let is_shown = waiting.contains_key(id);
+        waiting.retain(|id, deposit| {
+            let is_shown = shown.contains_key(id);
             if !is_shown {
-                sighting.missed = sighting.missed.saturating_add(1);
+                deposit.missed = deposit.missed.saturating_add(1);
             }
-            is_shown || !sighting.requests.is_empty()
+            is_shown || !deposit.requests.is_empty()
         });
-        self.follow(known, now).await
+        self.follow(waiting, now).await
     }
 
-    /// What the providers show that answer, and whether all of them do. An error where none does. Each is asked for the
-    /// `sighted` ones by name: strangers may fill what a provider lists.
-    async fn waiting(
-        &self,
-        sighted: &[TxRef],
-    ) -> Result<(BTreeMap<Vec<u8>, Shown>, bool), ReadError> {
+    /// What the providers show that answer, and whether all of them do. An error where none does. Each is `asked` for
+    /// these by name, too: strangers may fill what a provider lists.
+    async fn shown(&self, asked: &[TxRef]) -> Result<(BTreeMap<Vec<u8>, Shown>, bool), ReadError> {
         let (mut all, mut failure) = (BTreeMap::<_, Shown>::new(), None);
         let mut answered = false;
         let pools = self.pools.all.iter();
-        for answer in join_all(pools.map(|pool| pool.waiting(sighted))).await {
+        for answer in join_all(pools.map(|pool| pool.waiting(asked))).await {
             match answer {
                 Ok(waiting) => {
                     answered = true;
@@ -214,7 +212,11 @@ impl Watcher {
     }
 
     /// Records a transaction that waits with the requests that it pays for.
-    async fn sight(&self, one: &WaitingTx, now: u64) -> Result<Watched, IndexError> {
+    async fn record_waiting(
+        &self,
+        one: &WaitingTx,
+        now: u64,
+    ) -> Result<WaitingDeposit, IndexError> {
         let mut requests = BTreeSet::new();
         for deposit in &one.deposits {
             let Some(order) = apply::order(deposit) else {
@@ -224,17 +226,17 @@ impl Watcher {
             let paid = request.filter(|request| self.pays(request, &one.transaction, deposit));
             requests.extend(paid.map(|request| request.id));
         }
-        let sighting = Watched {
+        let waiting = WaitingDeposit {
             transaction: one.transaction.clone(),
             requests: requests.into_iter().collect(),
             missed: 0,
             agreed: false,
             whereabouts: Whereabouts::Waiting,
         };
-        let key = transaction::watched(&self.network, &one.transaction.bytes);
+        let key = transaction::looked_for(&self.network, &one.transaction.bytes);
         let row = Tracked {
             text: one.transaction.text.to_string(),
-            requests: sighting.requests.clone(),
+            requests: waiting.requests.clone(),
             claimed: None,
             outcome: Outcome::Waiting,
             tries: 0,
@@ -242,23 +244,23 @@ impl Watcher {
             next: now,
         };
         let row = row.encode()?;
-        for request in &sighting.requests {
+        for request in &waiting.requests {
             let batch = Batch::new().put(key.clone(), row.clone());
-            let change = |facts: &mut Facts| self.sighted(facts, &one.transaction);
+            let change = |facts: &mut Facts| self.add_unless_included(facts, &one.transaction);
             let recorded = self.requests.record(request, now, batch, change).await;
             unless_forgotten(recorded)?;
         }
-        Ok(sighting)
+        Ok(waiting)
     }
 
     /// Records since when a quorum shows a transaction waiting.
-    async fn agree(&self, sighting: &Watched, now: u64) -> Result<(), IndexError> {
+    async fn agree(&self, waiting: &WaitingDeposit, now: u64) -> Result<(), IndexError> {
         let seen = Waited {
             network: self.network.clone(),
-            transaction: sighting.transaction.text.to_string(),
+            transaction: waiting.transaction.text.to_string(),
             since: now / 1_000,
         };
-        for request in &sighting.requests {
+        for request in &waiting.requests {
             let change = |facts: &mut Facts| apply::waited(facts, &seen);
             let recorded = self.requests.record(request, now, Batch::new(), change);
             unless_forgotten(recorded.await)?;
@@ -280,7 +282,7 @@ impl Watcher {
     }
 
     /// Adds the transaction, unless it is in a block.
-    fn sighted(&self, facts: &mut Facts, transaction: &TxRef) {
+    fn add_unless_included(&self, facts: &mut Facts, transaction: &TxRef) {
         let same = |one: &crate::request::fact::Deposit| {
             one.network == self.network && *one.transaction == *transaction.text
         };
@@ -295,27 +297,27 @@ impl Watcher {
         apply::own(facts, &sent);
     }
 
-    /// What was sighted before the process began.
-    async fn stored(&self) -> Result<Known, IndexError> {
+    /// The deposits that waited before the process began.
+    async fn stored(&self) -> Result<WaitingDeposits, IndexError> {
         let store = &**self.requests.store();
-        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::WATCHED]);
-        let mut known = BTreeMap::new();
+        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::LOOKED_FOR]);
+        let mut waiting = BTreeMap::new();
         while let Some((key, value)) = walk.next().await? {
             let row = transaction::row(&key, &value)?;
-            let sighted = row.network == self.network && !row.tracked.requests.is_empty();
+            let pays = row.network == self.network && !row.tracked.requests.is_empty();
             let found = self.chain.spec.family.tx(&row.tracked.text, None);
-            if let Some(transaction) = found.ok().filter(|_| sighted) {
-                let sighting = Watched {
+            if let Some(transaction) = found.ok().filter(|_| pays) {
+                let deposit = WaitingDeposit {
                     transaction,
                     requests: row.tracked.requests,
                     missed: 0,
                     agreed: false,
                     whereabouts: Whereabouts::Waiting,
                 };
-                known.insert(row.id, sighting);
+                waiting.insert(row.id, deposit);
             }
         }
-        Ok(known)
+        Ok(waiting)
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Network {
     /// Seconds between two blocks.
     pub block_seconds: u64,
     /// Whether the network's memory pools are watched: what waits is then found without being submitted.
-    pub watched: bool,
+    pub pool_watched: bool,
 }
 
 /// The body of `POST /transactions/index`.
@@ -157,8 +157,8 @@ impl Transactions {
         if self.lately.has(name, &transaction.bytes, now) {
             return Ok(());
         }
-        if network.watched {
-            return self.at_once(name, &transaction, now).await;
+        if network.pool_watched {
+            return self.look_now(name, &transaction, now).await;
         }
         self.watch(name, &transaction, request.as_ref(), now)
             .await?;
@@ -222,7 +222,7 @@ impl Transactions {
         now: u64,
     ) -> Result<(), SubmittedError> {
         let store = self.recorder.requests.store();
-        let key = transaction::watched(network, &transaction.bytes);
+        let key = transaction::looked_for(network, &transaction.bytes);
         let before = store.read(&key).await?;
         if before.is_none() && self.waiting.load(Ordering::Relaxed) >= 2 * MOST {
             return Err(SubmittedError::Busy);
@@ -252,8 +252,9 @@ impl Transactions {
     }
 
     async fn known(&self, network: &str, tx: &TxRef) -> Result<Option<Known>, SubmittedError> {
-        // A row that is settled between two reads is found: what is watched is read first.
-        let keys = [transaction::watched, transaction::settled].map(|key| key(network, &tx.bytes));
+        // A row that is settled between two reads is found: what is looked for is read first.
+        let keys =
+            [transaction::looked_for, transaction::settled].map(|key| key(network, &tx.bytes));
         let found = self.recorder.requests.store().read_all(&keys).await?;
         let Some(bytes) = found.into_iter().rev().flatten().next() else {
             return Ok(None);

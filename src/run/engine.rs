@@ -218,7 +218,7 @@ impl EngineContext<'_> {
                 chain: network.opened.chain.clone(),
                 wakeup: network.wakeup.clone(),
                 block_seconds: network.listed.block_seconds,
-                watched: !pools(network).is_empty(),
+                pool_watched: !pools(network).is_empty(),
             };
             (network.name().to_owned(), watched)
         });

@@ -86,7 +86,8 @@ impl Bench {
         bench
     }
 
-    /// A bench whose deposit was sighted and is in a block since, so that no provider lists it; and what they listed.
+    /// A bench whose deposit was seen waiting and is in a block since, so that no provider lists it; and what they
+    /// listed.
     async fn included() -> (Self, WaitingTx) {
         let mut bench = Self::start().await;
         let shown = waiting(1, bench.deposit());
@@ -156,9 +157,9 @@ impl Bench {
     }
 
     /// Whether any transaction is looked for.
-    async fn is_watched(&self) -> bool {
+    async fn is_looked_for(&self) -> bool {
         let store = &**self.requests.store();
-        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::WATCHED]);
+        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::LOOKED_FOR]);
         walk.next().await.unwrap().is_some()
     }
 
@@ -208,7 +209,7 @@ async fn a_request_is_pending_while_its_deposit_waits_and_waiting_when_it_is_rep
     bench.show(&[]);
     bench.rounds(MISSED).await;
     assert_eq!(bench.status().await, Status::Waiting);
-    assert!(!bench.is_watched().await);
+    assert!(!bench.is_looked_for().await);
     // The replacement counts as the first one did.
     bench.show(&[waiting(2, bench.deposit())]);
     bench.rounds(1).await;
@@ -239,7 +240,7 @@ async fn what_would_not_pay_makes_nothing_pending() {
 }
 
 #[tokio::test]
-async fn a_sighting_outlives_the_process_and_ends_in_a_block() {
+async fn a_waiting_deposit_outlives_the_process_and_ends_in_a_block() {
     let mut bench = Bench::start().await;
     bench.show(&[waiting(1, bench.deposit())]);
     bench.rounds(1).await;
@@ -280,7 +281,7 @@ async fn silence_of_all_providers_is_an_error_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_time_of_a_sighting_is_a_quorum_s_and_ends_with_it() {
+async fn the_time_of_a_waiting_deposit_is_a_quorum_s_and_ends_with_it() {
     let mut bench = Bench::start().await;
     let shown = waiting(1, bench.deposit());
     // One provider may say twice what it likes.
@@ -305,9 +306,9 @@ async fn the_time_of_a_sighting_is_a_quorum_s_and_ends_with_it() {
     assert_eq!(bench.since().await, [20]);
 }
 
-/// Strangers who fill the list of a provider take nobody's sighting away, and keep none from being agreed on.
+/// Strangers who fill the list of a provider take nobody's waiting deposit away, and keep none from being agreed on.
 #[tokio::test]
-async fn a_sighting_stands_while_providers_have_it_though_they_do_not_list_it() {
+async fn a_deposit_waits_while_providers_have_it_though_they_do_not_list_it() {
     let mut bench = Bench::start().await;
     let shown = waiting(1, bench.deposit());
     *bench.pools[0].listed.lock().unwrap() = Some(vec![shown.clone()]);
@@ -332,26 +333,26 @@ fn transactions(script: &Arc<Script>, requests: &Requests) -> Transactions {
         chain: fixtures::chain("origin", script),
         wakeup: Arc::default(),
         block_seconds: 600,
-        watched: true,
+        pool_watched: true,
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
     Transactions::new(Arc::new(fixtures::market()), networks, requests.clone())
 }
 
 #[tokio::test]
-async fn a_request_waits_again_when_the_block_of_its_sighted_deposit_has_left_the_chain() {
+async fn a_request_waits_again_when_the_block_of_its_deposit_has_left_the_chain() {
     let (mut bench, _) = Bench::included().await;
     let transactions = transactions(&bench.script, &bench.requests);
     bench.rounds(MISSED).await;
     assert_eq!(bench.status().await, Status::Pending);
-    assert!(bench.is_watched().await);
+    assert!(bench.is_looked_for().await);
     bench.replace(1);
     for round in 1..=INCLUDED + MISSED {
         transactions.round(u64::from(round) * 60_000).await.unwrap();
         bench.rounds(1).await;
     }
     assert_eq!(bench.status().await, Status::Waiting);
-    assert!(!bench.is_watched().await);
+    assert!(!bench.is_looked_for().await);
 }
 
 /// The index has read the row, and waits for the quorum meanwhile.
@@ -364,13 +365,13 @@ async fn a_deposit_that_is_taken_back_during_a_look_is_looked_for_no_more() {
     bench.show(&[]);
     let meanwhile = async {
         sleep(Duration::from_millis(1)).await;
-        assert!(bench.is_watched().await);
+        assert!(bench.is_looked_for().await);
         bench.rounds(MISSED).await;
-        assert!(!bench.is_watched().await);
+        assert!(!bench.is_looked_for().await);
     };
     let (looked, ()) = tokio::join!(transactions.round(60_000), meanwhile);
     assert_eq!(looked, Ok(1));
-    assert!(!bench.is_watched().await);
+    assert!(!bench.is_looked_for().await);
     assert_eq!(bench.status().await, Status::Waiting);
 }
 
@@ -390,7 +391,7 @@ async fn what_is_in_a_block_is_seldom_asked_for_by_name() {
 }
 
 #[tokio::test]
-async fn what_waits_again_after_its_block_is_sighted_again() {
+async fn what_waits_again_after_its_block_is_recorded_again() {
     let (mut bench, shown) = Bench::included().await;
     bench.rounds(MISSED).await;
     let place = Inclusion::from(&bench.script.block(AT));
@@ -413,7 +414,7 @@ async fn what_waits_again_after_its_block_is_sighted_again() {
 
 /// Each look takes a second: one after the other they would take minutes.
 #[tokio::test(start_paused = true)]
-async fn deposits_in_a_block_keep_no_other_from_being_sighted() {
+async fn deposits_in_a_block_keep_no_other_from_being_seen() {
     let mut bench = Bench::start().await;
     bench.reads(fixtures::read_slowly);
     bench.crowd(10..160).await;
@@ -450,7 +451,7 @@ async fn a_block_is_asked_for_once_for_all_that_it_has_until_it_is_final() {
     assert_eq!(bench.script.asked() - asked, 4);
     bench.script.set_head(AT + 10);
     bench.rounds(INCLUDED).await;
-    assert!(bench.watcher.known.as_ref().unwrap().is_empty());
+    assert!(bench.watcher.waiting.as_ref().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -472,8 +473,8 @@ async fn a_crowd_whose_block_has_left_the_chain_is_looked_for_a_few_at_a_time() 
         // The head, a block, and eight of thirty.
         assert!(asked <= 10, "{asked}");
     }
-    assert!(bench.watcher.known.as_ref().unwrap().is_empty());
-    assert!(!bench.is_watched().await);
+    assert!(bench.watcher.waiting.as_ref().unwrap().is_empty());
+    assert!(!bench.is_looked_for().await);
 }
 
 /// As many as a round asks for cannot be read.

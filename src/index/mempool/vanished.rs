@@ -6,7 +6,7 @@ use std::{cmp::Reverse, collections::HashSet};
 use futures::future::join_all;
 use vm::{Block, Head, Transaction};
 
-use super::{INCLUDED, Known, MISSED, Watched, Watcher, Whereabouts};
+use super::{INCLUDED, MISSED, WaitingDeposit, WaitingDeposits, Watcher, Whereabouts};
 use crate::{
     index::{IndexError, apply},
     request::fact::Facts,
@@ -17,7 +17,7 @@ use crate::{
 /// than a thousand.
 const LOOKS: usize = 8;
 
-impl Watched {
+impl WaitingDeposit {
     /// Whether the quorum is asked where it is.
     fn is_due(&self) -> bool {
         let most = self.block().map_or(MISSED, |_| INCLUDED);
@@ -36,21 +36,29 @@ impl Watched {
 impl Watcher {
     /// Asks the quorum where those are that were not shown for a while. An error about one is told when all others have
     /// been asked about.
-    pub(super) async fn follow(&self, known: &mut Known, now: u64) -> Result<(), IndexError> {
-        if !known.values().any(Watched::is_due) {
+    pub(super) async fn follow(
+        &self,
+        waiting: &mut WaitingDeposits,
+        now: u64,
+    ) -> Result<(), IndexError> {
+        if !waiting.values().any(WaitingDeposit::is_due) {
             return Ok(());
         }
         let head = self.chain.reader.fresh_head().await?;
-        let stood = self.look_at_blocks(known, &head).await;
-        let found = self.look_for(known, &head, now).await;
+        let stood = self.look_at_blocks(waiting, &head).await;
+        let found = self.look_for(waiting, &head, now).await;
         stood.and(found)
     }
 
     /// Asks once for each block with something that is due. What is in a final one needs no watching any more; what is
     /// in one that left the chain may wait again.
-    async fn look_at_blocks(&self, known: &mut Known, head: &Head) -> Result<(), IndexError> {
-        let due = known.values().filter(|one| one.is_due());
-        let blocks: HashSet<Block> = due.filter_map(Watched::block).cloned().collect();
+    async fn look_at_blocks(
+        &self,
+        waiting: &mut WaitingDeposits,
+        head: &Head,
+    ) -> Result<(), IndexError> {
+        let due = waiting.values().filter(|one| one.is_due());
+        let blocks: HashSet<Block> = due.filter_map(WaitingDeposit::block).cloned().collect();
         let asked = blocks.iter().map(|block| self.chain.reader.contains(block));
         let said = join_all(asked).await;
         let mut done = Ok(());
@@ -58,7 +66,7 @@ impl Watcher {
             match said {
                 Ok(stands) => {
                     let is_final = stands && self.chain.spec.finality.met(block, head);
-                    known.retain(|_, one| {
+                    waiting.retain(|_, one| {
                         let inside = one.block() == Some(block);
                         if inside {
                             one.missed = 0;
@@ -76,10 +84,15 @@ impl Watcher {
     }
 
     /// Asks for those that have been due for longest. One that cannot be read comes last again.
-    async fn look_for(&self, known: &mut Known, head: &Head, now: u64) -> Result<(), IndexError> {
-        let wanted = |one: &Watched| one.is_due() && one.block().is_none();
-        let due = known.iter().filter(|(_, one)| wanted(one));
-        let mut due: Vec<(&Vec<u8>, &Watched)> = due.collect();
+    async fn look_for(
+        &self,
+        waiting: &mut WaitingDeposits,
+        head: &Head,
+        now: u64,
+    ) -> Result<(), IndexError> {
+        let wanted = |one: &WaitingDeposit| one.is_due() && one.block().is_none();
+        let due = waiting.iter().filter(|(_, one)| wanted(one));
+        let mut due: Vec<(&Vec<u8>, &WaitingDeposit)> = due.collect();
         due.sort_by_key(|(_, one)| Reverse(one.missed));
         due.truncate(LOOKS);
         let looks = due.iter().map(|(_, one)| self.find(one, head, now));
@@ -87,13 +100,13 @@ impl Watcher {
         let ids: Vec<Vec<u8>> = due.into_iter().map(|(id, _)| id.clone()).collect();
         let mut done = Ok(());
         for (id, said) in ids.into_iter().zip(said) {
-            let Some(one) = known.get_mut(&id) else {
+            let Some(one) = waiting.get_mut(&id) else {
                 continue;
             };
             one.missed = 0;
             match said {
                 Ok(Some(block)) => one.whereabouts = Whereabouts::In(block),
-                Ok(None) => drop(known.remove(&id)),
+                Ok(None) => drop(waiting.remove(&id)),
                 Err(error) => done = Err(error),
             }
         }
@@ -104,17 +117,17 @@ impl Watcher {
     /// no block has it, its requests are as they were before it.
     async fn find(
         &self,
-        sighting: &Watched,
+        deposit: &WaitingDeposit,
         head: &Head,
         now: u64,
     ) -> Result<Option<Block>, IndexError> {
         let reader = &self.chain.reader;
-        let found = reader.transaction(&sighting.transaction, head).await?;
+        let found = reader.transaction(&deposit.transaction, head).await?;
         let block = match found {
             Transaction::Failed(failure) => failure.block,
             Transaction::Succeeded(receipt) => receipt.block,
             Transaction::Missing => {
-                self.take_back(sighting, now).await?;
+                self.take_back(deposit, now).await?;
                 return Ok(None);
             }
         };
@@ -123,11 +136,11 @@ impl Watcher {
     }
 
     /// Its requests are as they were before it.
-    async fn take_back(&self, sighting: &Watched, now: u64) -> Result<(), IndexError> {
-        let key = transaction::watched(&self.network, &sighting.transaction.bytes);
-        for request in &sighting.requests {
+    async fn take_back(&self, deposit: &WaitingDeposit, now: u64) -> Result<(), IndexError> {
+        let key = transaction::looked_for(&self.network, &deposit.transaction.bytes);
+        for request in &deposit.requests {
             let batch = Batch::new().delete(key.clone());
-            let text = &sighting.transaction.text;
+            let text = &deposit.transaction.text;
             let change = |facts: &mut Facts| apply::disowned(facts, &self.network, text);
             let recorded = self.requests.record(request, now, batch, change).await;
             unless_forgotten(recorded)?;

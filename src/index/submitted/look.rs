@@ -32,7 +32,7 @@ const GIVE_UP: u64 = 6 * 3_600_000;
 const GIVE_UP_UNCLAIMED: u64 = 600_000;
 
 /// What one look found of a transaction.
-struct Sight {
+struct Reading {
     transaction: TxRef,
     head: Head,
     /// It may be large.
@@ -49,13 +49,13 @@ impl Transactions {
         let Ok(transaction) = family.tx(&row.tracked.text, None) else {
             return self.settled(row, Outcome::GivenUp, now).await;
         };
-        let Ok(sight) = sight(network, transaction).await else {
+        let Ok(reading) = read(network, transaction).await else {
             return self.later(row, now).await;
         };
         let finality = &network.chain.spec.finality;
-        let settled = |block: &Block| finality.met(block, &sight.head);
+        let settled = |block: &Block| finality.met(block, &reading.head);
         let mut used = false;
-        let (state, done, outcome, act) = match &*sight.found {
+        let (state, done, outcome, act) = match &*reading.found {
             Transaction::Missing => return self.missing(row, network, now).await,
             Transaction::Failed(failure) => {
                 let place = Inclusion::from(&failure.block);
@@ -71,7 +71,7 @@ impl Transactions {
             }
             Transaction::Succeeded(receipt) => {
                 used = self
-                    .deposits(&row.network, &sight.transaction, receipt, now)
+                    .deposits(&row.network, &reading.transaction, receipt, now)
                     .await?;
                 let place = Inclusion::from(&receipt.block);
                 let act = (receipt.references.as_slice(), receipt.outer_call);
@@ -97,7 +97,7 @@ impl Transactions {
 
     /// Looks for a transaction that may only be submitted once it is in a block, while the caller waits. What all callers
     /// may have looked for at a time is bounded ([`Turns`](super::turns::Turns)); beyond it is busy.
-    pub(super) async fn at_once(
+    pub(super) async fn look_now(
         &self,
         name: &str,
         transaction: &TxRef,
@@ -111,9 +111,9 @@ impl Transactions {
             return Err(missing());
         }
         let _turn = turns.enter(now).await.ok_or(SubmittedError::Busy)?;
-        let sight = sight(network, transaction.clone()).await;
-        let sight = sight.map_err(IndexError::from)?;
-        let (block, used) = match &*sight.found {
+        let reading = read(network, transaction.clone()).await;
+        let reading = reading.map_err(IndexError::from)?;
+        let (block, used) = match &*reading.found {
             Transaction::Missing => {
                 self.lately.missed(name, &transaction.bytes, now);
                 return Err(missing());
@@ -124,7 +124,7 @@ impl Transactions {
                 (&receipt.block, used.await?)
             }
         };
-        let nobodys = !used && network.chain.spec.finality.met(block, &sight.head);
+        let nobodys = !used && network.chain.spec.finality.met(block, &reading.head);
         self.lately.found(name, &transaction.bytes, (nobodys, now));
         Ok(())
     }
@@ -233,8 +233,8 @@ impl Transactions {
             false => GIVE_UP_UNCLAIMED,
         };
         // A memory pool may show it for days: who watches it ends what it shows no more (`mempool`).
-        let watched = network.watched && !tracked.requests.is_empty();
-        if watched || now.saturating_sub(tracked.first) < patience {
+        let pool_watched = network.pool_watched && !tracked.requests.is_empty();
+        if pool_watched || now.saturating_sub(tracked.first) < patience {
             return self.later(row, now).await;
         }
         for request in &tracked.requests {
@@ -275,7 +275,7 @@ impl Transactions {
 
     /// Stores the row. Where it has changed or is gone since it was read, it stays so: the next round reads it anew.
     async fn keep(&self, row: &Row) -> Result<(), IndexError> {
-        let key = transaction::watched(&row.network, &row.id);
+        let key = transaction::looked_for(&row.network, &row.id);
         let batch = Batch::new().swap(key, Some(row.stored.clone()), row.tracked.encode()?);
         self.recorder.requests.store().commit(batch).await?;
         Ok(())
@@ -286,7 +286,7 @@ impl Transactions {
     async fn settled(&self, row: &Row, outcome: Outcome, now: u64) -> Result<(), IndexError> {
         let store = self.recorder.requests.store();
         let key = transaction::settled(&row.network, &row.id);
-        let looked_for = transaction::watched(&row.network, &row.id);
+        let looked_for = transaction::looked_for(&row.network, &row.id);
         let mut batch = Batch::new().remove(looked_for, row.stored.clone());
         // Where a deposit was recorded, the row exists already, with the requests that it belongs to.
         if !row.tracked.requests.is_empty() && store.read(&key).await?.is_none() {
@@ -311,14 +311,14 @@ fn belonging(row: &Row, requests: Vec<B256>) -> Row {
     row
 }
 
-async fn sight(network: &Network, transaction: TxRef) -> Result<Sight, ReadError> {
+async fn read(network: &Network, transaction: TxRef) -> Result<Reading, ReadError> {
     let head = network.chain.reader.fresh_head().await?;
     let found = network
         .chain
         .reader
         .transaction(&transaction, &head)
         .await?;
-    Ok(Sight {
+    Ok(Reading {
         transaction,
         head,
         found: Kept::new(found),

@@ -122,7 +122,7 @@ impl Transactions {
         for some in rows.chunks(PAGE) {
             let keys = some
                 .iter()
-                .map(|row| transaction::watched(&row.network, &row.id));
+                .map(|row| transaction::looked_for(&row.network, &row.id));
             let batch = keys.fold(Batch::new(), Batch::delete);
             self.recorder.requests.store().commit(batch).await?;
         }
@@ -146,7 +146,7 @@ impl Transactions {
 
     async fn rows(&self) -> Result<Vec<Row>, IndexError> {
         let store = &**self.recorder.requests.store();
-        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::WATCHED]);
+        let mut walk = Walk::under(store, TRANSACTION, vec![transaction::LOOKED_FOR]);
         let mut rows = Vec::new();
         while let Some((key, value)) = walk.next().await? {
             rows.push(transaction::row(&key, &value)?);

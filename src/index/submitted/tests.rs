@@ -40,13 +40,13 @@ fn bench() -> Bench {
     over(script, rows, false)
 }
 
-fn over(script: Arc<Script>, rows: Arc<MemoryStore>, watched: bool) -> Bench {
+fn over(script: Arc<Script>, rows: Arc<MemoryStore>, pool_watched: bool) -> Bench {
     let requests = Requests::new(rows.clone());
     let network = Network {
         chain: fixtures::chain("origin", &script),
         wakeup: Arc::default(),
         block_seconds: 2,
-        watched,
+        pool_watched,
     };
     let dark = Script::at(AT);
     dark.hang(true);
@@ -54,7 +54,7 @@ fn over(script: Arc<Script>, rows: Arc<MemoryStore>, watched: bool) -> Bench {
         chain: fixtures::chain("dark", &dark),
         wakeup: Arc::default(),
         block_seconds: 2,
-        watched,
+        pool_watched,
     };
     let networks = HashMap::from([("origin".to_owned(), network), ("dark".to_owned(), other)]);
     let market = Arc::new(fixtures::market());
@@ -615,8 +615,8 @@ async fn telling_again_of_what_was_found_asks_nobody() {
 /// Who watches the memory pools ends it: a cheap one may wait for days.
 #[tokio::test]
 async fn what_waits_in_a_watched_memory_pool_is_not_given_up_for_its_age() {
-    for (watched, status) in [(true, "pending"), (false, "waiting")] {
-        let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), watched);
+    for (pool_watched, status) in [(true, "pending"), (false, "waiting")] {
+        let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), pool_watched);
         let request = bench.request(1, Execution::Solver).await;
         let tracked = Tracked {
             text: hash(1),
@@ -627,7 +627,7 @@ async fn what_waits_in_a_watched_memory_pool_is_not_given_up_for_its_age() {
             first: NOW,
             next: NOW,
         };
-        let key = transaction::watched("origin", &fixtures::tx(1).bytes);
+        let key = transaction::looked_for("origin", &fixtures::tx(1).bytes);
         let row = Batch::new().put(key, tracked.encode().unwrap());
         let sent = Sent {
             network: "origin".to_owned(),
@@ -692,7 +692,7 @@ async fn what_a_request_claims_during_a_look_stays_claimed() {
         };
         let looked = join(bench.round(later), claiming).await;
         assert_eq!(looked, (1, Ok(())), "{later}");
-        let key = transaction::watched("origin", &fixtures::tx(1).bytes);
+        let key = transaction::looked_for("origin", &fixtures::tx(1).bytes);
         let row = bench.rows.read(&key).await.unwrap().unwrap();
         let claimed = Tracked::decode(&row).unwrap().claimed;
         assert_eq!(claimed, Some(request.id), "{later}");
@@ -735,7 +735,7 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
         first: NOW,
         next: NOW,
     };
-    let key = transaction::watched("dark", &fixtures::tx(9).bytes);
+    let key = transaction::looked_for("dark", &fixtures::tx(9).bytes);
     let row = Batch::new().put(key, dark.encode().unwrap());
     bench.requests.store().commit(row).await.unwrap();
     let shutdown = CancellationToken::new();
@@ -768,7 +768,7 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     running.await.unwrap();
 }
 
-/// A store in which a watched transaction is settled right after the first read of one.
+/// A store in which a transaction that is looked for is settled right after the first read of one.
 struct Settling(MemoryStore);
 
 #[async_trait::async_trait]
@@ -780,12 +780,12 @@ impl Store for Settling {
     async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
         let found = self.0.read(key).await?;
         let tx = fixtures::tx(1);
-        let watched = transaction::watched("origin", &tx.bytes);
+        let looked_for = transaction::looked_for("origin", &tx.bytes);
         if key.kind == rows::TRANSACTION
-            && let Some(row) = self.0.read(&watched).await?
+            && let Some(row) = self.0.read(&looked_for).await?
         {
             let settled = transaction::settled("origin", &tx.bytes);
-            let batch = Batch::new().delete(watched).put(settled, row);
+            let batch = Batch::new().delete(looked_for).put(settled, row);
             self.0.commit(batch).await?;
         }
         Ok(found)
@@ -812,14 +812,14 @@ async fn what_is_settled_during_the_question_is_known() {
         next: NOW,
     };
     let rows = MemoryStore::new();
-    let key = transaction::watched("origin", &fixtures::tx(1).bytes);
+    let key = transaction::looked_for("origin", &fixtures::tx(1).bytes);
     let row = Batch::new().put(key, tracked.encode().unwrap());
     rows.commit(row).await.unwrap();
     let network = Network {
         chain: fixtures::chain("origin", &Script::at(AT)),
         wakeup: Arc::default(),
         block_seconds: 2,
-        watched: false,
+        pool_watched: false,
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
     let requests = Requests::new(Arc::new(Settling(rows)));

@@ -400,7 +400,7 @@ async fn a_transaction_that_was_looked_for_is_known_for_thirty_days() {
     let row = tracked.encode().unwrap();
     let keys = [
         transaction::settled("origin", &[1]),
-        transaction::watched("origin", &[2]),
+        transaction::looked_for("origin", &[2]),
     ];
     for key in &keys {
         let put = Batch::new().put(key.clone(), row.clone());

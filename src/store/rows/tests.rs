@@ -418,7 +418,7 @@ fn layouts_of_requests_and_their_index_never_change() {
             format!("62617365000000000000000007{one}"),
         ),
         (
-            transaction::watched("base", &[9]),
+            transaction::looked_for("base", &[9]),
             13,
             "00626173650009".into(),
         ),
@@ -451,7 +451,7 @@ fn rows_of_requests_and_their_index_are_read_as_written() {
     };
     assert_eq!(row, Ok(wanted));
     for key in [
-        transaction::watched("base", &[0, 9]),
+        transaction::looked_for("base", &[0, 9]),
         transaction::settled("base", &[0, 9]),
     ] {
         let row = transaction::row(&key, &tracked().encode().unwrap()).unwrap();

@@ -13,7 +13,7 @@ use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
 /// What the names of the transactions begin with that the index looks for.
-pub const WATCHED: u8 = 0;
+pub const LOOKED_FOR: u8 = 0;
 const SETTLED: u8 = 1;
 
 /// A transaction that the index tracks.
@@ -58,8 +58,8 @@ pub struct Row {
 }
 
 /// The key of a transaction that the index looks for.
-pub fn watched(network: &str, id: &[u8]) -> Key {
-    key(WATCHED, network, id)
+pub fn looked_for(network: &str, id: &[u8]) -> Key {
+    key(LOOKED_FOR, network, id)
 }
 
 /// The key of a settled transaction.
