@@ -138,20 +138,26 @@ pub struct Difference {
 
 impl Document {
     /// Checks format and signature.
-    pub fn check_signature(&self) -> Vec<Flaw> {
+    pub fn check_format_and_signature(&self) -> Vec<Flaw> {
         let mut flaws = Vec::new();
         if self.format != FORMAT {
             flaws.push(Flaw::Format(self.format.clone()));
         }
         match &self.signature {
             None => flaws.push(Flaw::Unsigned),
-            Some(text) => flaws.extend(checked("signature", text, self.signer, &[self.digest])),
+            Some(text) => flaws.extend(signature_flaw(
+                "signature",
+                text,
+                self.signer,
+                &[self.digest],
+            )),
         }
         flaws
     }
 
-    /// Checks every signature of the answer: each is the signer's, over one of `digests`, which the claim has when it is
-    /// judged again, and is else equal to the one at its place in `judged`, the answer then. A list may be empty.
+    /// Checks each item of each list of signatures in the answer: it is the document's signer's, over the digest that
+    /// the item at the same place of `judged` is over (over any of `digests` where `judged` has none there), and its
+    /// other fields are equal to that item's. A list may be empty.
     pub fn check_signatures(&self, judged: &Value, digests: &[B256]) -> Vec<Flaw> {
         let answer = self.answer.as_ref().unwrap_or(&Value::Null);
         signatures::check((answer, judged), self.signer, digests)
@@ -177,7 +183,7 @@ impl Document {
 }
 
 /// What is wrong with a signature that should be `signer`'s over one of `digests`.
-fn checked(place: &str, text: &str, signer: EvmAddress, digests: &[B256]) -> Option<Flaw> {
+fn signature_flaw(place: &str, text: &str, signer: EvmAddress, digests: &[B256]) -> Option<Flaw> {
     let place = place.to_owned();
     let unreadable = |why: &dyn ToString| Flaw::Signature {
         place: place.clone(),
@@ -207,7 +213,7 @@ fn checked(place: &str, text: &str, signer: EvmAddress, digests: &[B256]) -> Opt
 }
 
 /// The texts of signer and signature of an object that is a signature.
-fn signed(fields: &Map<String, Value>) -> Option<(&str, &str)> {
+fn signer_and_signature(fields: &Map<String, Value>) -> Option<(&str, &str)> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     text("oracleSigner").zip(text("signature"))
 }
@@ -232,7 +238,7 @@ fn compare(path: &str, (found, wanted): (&Value, &Value), most: usize, all: &mut
             let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             for name in names {
                 let pair = (&found[name], &wanted[name]);
-                if lists(name, pair).is_none() {
+                if signature_lists(name, pair).is_none() {
                     compare(&format!("{path}/{name}"), pair, most, all);
                 }
             }
@@ -252,7 +258,10 @@ fn compare(path: &str, (found, wanted): (&Value, &Value), most: usize, all: &mut
 }
 
 /// The lists of signatures that two answers have in the field `name`; `None` where it is no such list in one of them.
-fn lists<'a>(name: &str, pair: (&'a Value, &'a Value)) -> Option<(&'a [Value], &'a [Value])> {
+fn signature_lists<'a>(
+    name: &str,
+    pair: (&'a Value, &'a Value),
+) -> Option<(&'a [Value], &'a [Value])> {
     match pair {
         (Value::Array(one), Value::Array(other)) if name == SIGNATURES => {
             Some((one.as_slice(), other.as_slice()))
@@ -270,24 +279,24 @@ fn short(value: &Value) -> String {
 }
 
 /// Takes all signatures out of an answer.
-pub fn unsigned(answer: &mut Value) {
+pub fn remove_signatures(answer: &mut Value) {
     match answer {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.as_str() {
                     SIGNATURES => *value = Value::Array(Vec::new()),
-                    _ => unsigned(value),
+                    _ => remove_signatures(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(unsigned),
+        Value::Array(items) => items.iter_mut().for_each(remove_signatures),
         _ => {}
     }
 }
 
 /// Puts the document's signature in place of the one that `nobody` made over the same digest, and takes out those that
 /// `nobody` made over others, wherever they stand in `answer`.
-pub fn signed_by(answer: &mut Value, nobody: EvmAddress, document: &Document) {
+pub fn put_signature(answer: &mut Value, nobody: EvmAddress, document: &Document) {
     match answer {
         Value::Object(fields) => {
             if let Some(signature) = &document.signature
@@ -299,14 +308,14 @@ pub fn signed_by(answer: &mut Value, nobody: EvmAddress, document: &Document) {
             }
             fields
                 .values_mut()
-                .for_each(|value| signed_by(value, nobody, document));
+                .for_each(|value| put_signature(value, nobody, document));
         }
         Value::Array(items) => {
             items.retain_mut(|value| {
-                signed_by(value, nobody, document);
+                put_signature(value, nobody, document);
                 let by = value
                     .as_object()
-                    .and_then(signed)
+                    .and_then(signer_and_signature)
                     .map(|(signer, _)| signer.parse());
                 by != Some(Ok(nobody))
             });
@@ -317,10 +326,10 @@ pub fn signed_by(answer: &mut Value, nobody: EvmAddress, document: &Document) {
 
 /// Whether an object is a signature of `signer` over `digest`.
 fn is_over(fields: &Map<String, Value>, signer: EvmAddress, digest: B256) -> bool {
-    let Some((by, signature)) = signed(fields) else {
+    let Some((by, signature)) = signer_and_signature(fields) else {
         return false;
     };
-    by.parse() == Ok(signer) && checked("", signature, signer, &[digest]).is_none()
+    by.parse() == Ok(signer) && signature_flaw("", signature, signer, &[digest]).is_none()
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ pub fn is_new() -> bool {
 }
 
 /// Whether the claim that is judged now is of a caller with a key.
-pub fn is_keyed() -> bool {
+pub fn has_key() -> bool {
     let keyed = UNDER_WAY.try_with(|under_way| under_way.claim.key.is_some());
     keyed.unwrap_or_default()
 }

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use vm::{http, protocol::limits};
 
 use super::{
-    document::{Difference, differences, unsigned},
+    document::{Difference, differences, remove_signatures},
     evidence::Claim,
 };
 
@@ -117,7 +117,7 @@ impl Shadow {
         let whole = http::capped(&mut answer, limits::ANSWER).await;
         let whole = whole.map_err(|error| error.what().to_owned())?;
         let mut body = serde_json::from_slice(&whole).unwrap_or_default();
-        unsigned(&mut body);
+        remove_signatures(&mut body);
         Ok(Answered { status, body })
     }
 

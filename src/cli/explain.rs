@@ -16,7 +16,7 @@ use super::{
 use crate::{
     admin::{Answer, Question, Reason},
     attest::{
-        document::{Asked, Document, FORMAT, SCHEMA, signed_by},
+        document::{Asked, Document, FORMAT, SCHEMA, put_signature},
         evidence::{Claim, Evidence},
         statement::{DEPOSIT, canonical},
     },
@@ -272,7 +272,7 @@ async fn answered(config: &Config, rules: &Rules, document: &Document) -> anyhow
 /// Puts the document's signature in place of nobody's in the oracle's answer.
 pub fn sign(judged: &mut Judged, document: &Document) {
     if let Some(nobody) = Judging::nobody() {
-        signed_by(&mut judged.answer, nobody, document);
+        put_signature(&mut judged.answer, nobody, document);
     }
 }
 

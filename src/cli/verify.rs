@@ -102,7 +102,7 @@ impl Verify {
 
     /// What is found without judging the claim.
     fn found(&self, document: &Document, config: &Config, rules: &Rules) -> Findings {
-        let mut flaws = document.check_signature();
+        let mut flaws = document.check_format_and_signature();
         flaws.extend(document.check_votes(|chain| rules.chains.required(chain)));
         let mut found = Findings {
             wrong: flaws.iter().map(ToString::to_string).collect(),

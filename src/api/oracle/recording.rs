@@ -9,7 +9,7 @@ use super::{Shared, under_way};
 use crate::{
     attest::{
         basis,
-        document::unsigned,
+        document::remove_signatures,
         evidence::{self, Claim, Known},
         journal::Repeated,
         shadow::{Answered, Shadow},
@@ -133,7 +133,7 @@ where
 fn silent(answer: Response) -> Result<(Answered, Response), ApiError> {
     let whole = answer.body.bytes().cloned().unwrap_or_default();
     let mut body: Value = serde_json::from_slice(&whole).map_err(ApiError::internal)?;
-    unsigned(&mut body);
+    remove_signatures(&mut body);
     let answer = Response {
         body: Response::json_with(answer.status, &body)?.body,
         ..answer

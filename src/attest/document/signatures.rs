@@ -4,7 +4,7 @@
 use serde_json::Value;
 use vm::{B256, EvmAddress};
 
-use super::{Flaw, checked, compare, lists, short, signed};
+use super::{Flaw, compare, short, signature_flaw, signature_lists, signer_and_signature};
 
 /// Fields that depend on the signer. The judged answer has other values in them, so they are not compared.
 const OF_SIGNER: [&str; 2] = ["oracleSigner", "signature"];
@@ -35,7 +35,7 @@ impl Expected<'_> {
                 for (name, found) in found {
                     let pair = (found, judged.get(name).unwrap_or(&Value::Null));
                     let path = format!("{path}/{name}");
-                    match lists(name, pair) {
+                    match signature_lists(name, pair) {
                         Some(lists) => flaws.extend(self.list(&path, lists)),
                         None => self.check(&path, pair, flaws),
                     }
@@ -61,13 +61,13 @@ impl Expected<'_> {
 
     fn item(&self, path: &str, (found, judged): (&Value, &Value)) -> Option<Flaw> {
         let place = format!("answer{path}");
-        let Some((signer, signature)) = found.as_object().and_then(signed) else {
+        let Some((signer, signature)) = found.as_object().and_then(signer_and_signature) else {
             let found = short(found);
             return Some(Flaw::NoSignature { place, found });
         };
         let flaw = match signer.parse::<EvmAddress>() {
             Ok(signer) if signer == self.signer => {
-                checked(&place, signature, signer, &self.digests_of(judged))
+                signature_flaw(&place, signature, signer, &self.digests_of(judged))
             }
             Ok(found) => Some(Flaw::Signer {
                 place,
@@ -89,14 +89,14 @@ impl Expected<'_> {
     /// The digest that the judged signature at a place is over. All digests where none stands there: the comparison of the
     /// other fields then names the difference.
     fn digests_of(&self, judged: &Value) -> Vec<B256> {
-        let Some((signer, signature)) = judged.as_object().and_then(signed) else {
+        let Some((signer, signature)) = judged.as_object().and_then(signer_and_signature) else {
             return self.digests.to_vec();
         };
         let Ok(signer) = signer.parse::<EvmAddress>() else {
             return Vec::new();
         };
         let all = self.digests.iter().copied();
-        all.filter(|digest| checked("", signature, signer, &[*digest]).is_none())
+        all.filter(|digest| signature_flaw("", signature, signer, &[*digest]).is_none())
             .collect()
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::attest::document::unsigned;
+    use crate::attest::document::remove_signatures;
 
     /// The keys of the judge, of the document's signer and of a peer.
     const NOBODY: u8 = 1;
@@ -173,7 +173,7 @@ mod tests {
         listed(&mut halved).clear();
         assert_eq!(flaws(&halved), [""; 0]);
         let mut none = whole;
-        unsigned(&mut none);
+        remove_signatures(&mut none);
         assert_eq!(flaws(&none), [""; 0]);
         assert_eq!(flaws(&Value::Null), [""; 0]);
     }

@@ -92,8 +92,8 @@ fn is_same_call(one: &Question, other: &Question) -> bool {
     }
 }
 
-/// How many providers said the answer of a read as it stands there. Of a head: how many showed one, since each has its
-/// own; 0 where all showed the same and the answer is another.
+/// How many providers' votes support the answer. Of a head, which differs from provider to provider, every provider
+/// that showed one; 0 where all showed one head and the answer is another.
 pub fn agreeing(read: &Read) -> usize {
     let digest = read.answer.digest();
     let said = read.votes.iter().filter_map(|vote| match vote.said {

@@ -19,21 +19,21 @@ use crate::{
     },
 };
 
-/// Records a statement, or completes the recorded entry `known`.
+/// Records a statement, or completes the recorded entry `known`, which comes with its row.
 pub(super) fn recording(
     statement: &Statement,
-    known: Option<Vec<u8>>,
+    known: Option<(Entry, Vec<u8>)>,
     now: u64,
 ) -> Result<Batch, JournalError> {
     let key = entry::key(&statement.key);
-    let before = known.as_deref().map(Entry::decode).transpose()?;
+    let (before, row) = known.unzip();
     let mut batch = Batch::new();
     let chains = statement.facts.iter().map(|fact| &fact.chain);
     let chains: BTreeSet<_> = chains.chain(&statement.chains).collect();
     for chain in chains {
         batch = batch.expect(halt::key(chain.as_str()), Expect::Absent);
     }
-    batch = batch.expect(key.clone(), known.map_or(Expect::Absent, Expect::Equals));
+    batch = batch.expect(key.clone(), Expect::unchanged(row));
     for other in &statement.excludes {
         batch = batch.expect(entry::key(other), Expect::Absent);
     }

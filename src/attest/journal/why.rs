@@ -41,12 +41,13 @@ impl Journal {
         let Some(known) = known else {
             return self.with_evidence(recording(statement, None, now)?, statement, now);
         };
+        let entry = Entry::decode(&known)?;
+        let at = entry.at;
+        let batch = recording(statement, Some((entry, known)), now)?;
         // An equal claim has added what this one would.
         if !evidence::is_new() || Replay::current().is_some() {
-            return recording(statement, Some(known), now);
+            return Ok(batch);
         }
-        let at = Entry::decode(&known)?.at;
-        let batch = recording(statement, Some(known), now)?;
         self.with_later_evidence(batch, statement, at).await
     }
 
@@ -97,7 +98,7 @@ impl Journal {
             true => before.lacks(),
             false => 0,
         };
-        let keyed = evidence::is_keyed();
+        let keyed = evidence::has_key();
         if lacks == 0 && !keyed {
             return Ok(batch);
         }

@@ -11,13 +11,12 @@ use vm::{
     protocol::{limits, signature::Signature},
 };
 
+use crate::attest::document::SIGNATURES;
+
 /// The most signatures of one answer that are checked.
 const MOST_SIGNATURES: usize = limits::SIGNATURES;
 /// The most bytes of JSON of a signature, and of an answer's surplus over ours.
 const ROOM: usize = 4 << 10;
-
-/// The field of signatures.
-const SIGNATURES: &str = "signatures";
 
 /// A message to be signed, as answers spell it.
 #[derive(Clone, Debug, PartialEq)]
