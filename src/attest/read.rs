@@ -7,11 +7,11 @@ use futures::future::try_join_all;
 use tokio::sync::{OnceCell, Semaphore};
 use vm::{
     Bytes, Chain, ChainId, ChainSpec, Head, Kept, LARGE_EVENTS, ReadError, Seen, Transaction,
-    TxRef, aside, protocol::limits,
+    TxRef, aside, permits::Permits, protocol::limits,
 };
 
 use super::Refusal;
-use crate::chains::permits::{ChainPermits, ReadPermits};
+use crate::chains::permits::{ReadPermits, enter};
 
 /// A transaction to read.
 #[derive(Clone)]
@@ -85,7 +85,7 @@ struct Tip {
     head: Head,
     fresh: OnceCell<Head>,
     permits: Semaphore,
-    of_all: Arc<ChainPermits>,
+    of_all: Arc<Permits>,
 }
 
 /// Judges one transaction by itself.
@@ -160,7 +160,7 @@ async fn read(
     let missing = || ReadError::Unavailable(format!("no head of {}", one.chain.spec.id));
     let tip = tips.get(&one.chain.spec.id).ok_or_else(missing)?;
     let _permit = tip.permits.acquire().await.map_err(|_| missing())?;
-    let _of_all = tip.of_all.enter().await?;
+    let _of_all = enter(&tip.of_all).await?;
     let first = tip.found(one, tip.head.clone()).await?;
     let long = first.events() > LARGE_EVENTS;
     let early = matches!(
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn strangers_leave_a_third_of_the_places_to_keys_and_wait_for_seconds() {
+    async fn strangers_leave_a_third_of_the_permits_to_keys_and_wait_for_seconds() {
         let (quick, hanging) = (counting(false), counting(true));
         let mine = [wanted("base", &quick, 1)];
         let slow: Vec<_> = (0..8).map(|byte| wanted("base", &hanging, byte)).collect();

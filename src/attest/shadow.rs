@@ -42,7 +42,7 @@ const FAILED: &str = "failed";
 pub struct Shadow {
     other: Option<Url>,
     client: reqwest::Client,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// The file with a line of JSON for each difference, and for each claim that was not compared.
     report: Mutex<PathBuf>,
 }
@@ -63,7 +63,7 @@ impl Shadow {
         Ok(Self {
             other,
             client: client.build()?,
-            places: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
             report: Mutex::new(report),
         })
     }
@@ -82,12 +82,12 @@ impl Shadow {
         };
         // Appended as to a peer's URL, so that no target names another host.
         let url = format!("{}{}", other.as_str().trim_end_matches('/'), claim.target);
-        let Ok(place) = self.places.clone().try_acquire_owned() else {
+        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
             return self.record(LEFT_OUT, &line(LEFT_OUT, &claim, &own, now));
         };
         let shadow = self.clone();
         tokio::spawn(async move {
-            let _place = place;
+            let _permit = permit;
             match shadow.ask(url, &claim, secret).await {
                 Ok(theirs) => shadow.judge(&claim, &own, &theirs, now),
                 Err(error) => {
@@ -355,7 +355,12 @@ mod tests {
         let shadow = shadow(directory.path());
         let own = answered(200, json!({"a": 1}));
         let all = u32::try_from(AT_ONCE).unwrap();
-        let taken = shadow.places.clone().acquire_many_owned(all).await.unwrap();
+        let taken = shadow
+            .permits
+            .clone()
+            .acquire_many_owned(all)
+            .await
+            .unwrap();
         shadow.compare(claim(), None, own.clone(), 7);
         let mut line = json!({
             "at": 7, "kind": "left_out", "target": "/a", "body": "2 bytes", "ours": {"status": 200},

@@ -200,7 +200,7 @@ pub const SERVER: &[Code] = &[
     ),
     later(
         "TOO_MANY_SOCKETS",
-        "No place is free for one more stream or WebSocket.",
+        "No permit is free for one more stream or WebSocket.",
         "Close what is not read. One connection can follow many requests.",
     ),
     never(

@@ -22,7 +22,6 @@ mod request;
 pub mod router;
 pub mod server;
 pub mod service;
-mod slots;
 mod socket;
 pub mod surface;
 pub mod system;

@@ -29,14 +29,14 @@ use super::{
 /// connections at once. Returns when none of its tasks is left.
 pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationToken) {
     let limits = *app.limits();
-    let slots = Arc::new(Semaphore::new(limits.connections));
+    let permits = Arc::new(Semaphore::new(limits.connections));
     let crowd = Crowd::new(limits.each.connections);
     let tasks = Tasks::default();
     while let Some(accepted) = shutdown
-        .run_until_cancelled(accept(&listener, &slots))
+        .run_until_cancelled(accept(&listener, &permits))
         .await
     {
-        let Some((stream, peer, slot)) = accepted else {
+        let Some((stream, peer, permit)) = accepted else {
             break;
         };
         let member = match app.proxies().trusts(peer.ip()) {
@@ -57,7 +57,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
             signals: Arc::default(),
             tasks: tasks.clone(),
             ending: shutdown.clone(),
-            counted: Mutex::new(Counted::Connection(slot, member)),
+            counted: Mutex::new(Counted::Connection(permit, member)),
         };
         let connection = Box::pin(connection(stream, app.clone(), Arc::new(link)));
         tasks.spawn(connection);
@@ -68,13 +68,13 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
 
 type Accepted = (TcpStream, SocketAddr, OwnedSemaphorePermit);
 
-/// Accepts the next connection once there is a free slot. `None` only if the semaphore was closed.
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<Accepted> {
-    let slot = slots.clone().acquire_owned().await.ok()?;
+/// Accepts the next connection once there is a free permit. `None` only if the semaphore was closed.
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Option<Accepted> {
+    let permit = permits.clone().acquire_owned().await.ok()?;
     let mut pause = Duration::from_millis(10);
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return Some((stream, peer, slot)),
+            Ok((stream, peer)) => return Some((stream, peer, permit)),
             Err(error) if of_the_peer(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, pause_ms = pause.as_millis(), "cannot accept connections");

@@ -20,6 +20,7 @@ use hyper::{
 };
 use tokio::sync::Semaphore;
 use tower::{Layer, ServiceExt, service_fn};
+use vm::permits::Permits;
 
 use super::{
     ApiError, Body, Request, Response, Surface,
@@ -32,7 +33,6 @@ use super::{
     meters::Meters,
     router::{Access, Endpoint, Params},
     server::Link,
-    slots::Slots,
     socket,
     surface::Limits,
 };
@@ -53,7 +53,8 @@ struct Caller {
 /// A [`Surface`] that answers requests.
 pub struct App {
     surface: Surface,
-    slots: Slots,
+    /// Of protected requests under way. Callers without a key have half of them where there are keys, rounded up.
+    permits: Permits,
     sockets: Arc<Semaphore>,
     asking: Arc<Crowd>,
     /// Refusals of requests that do not count as `asking`.
@@ -68,10 +69,15 @@ pub struct App {
 
 impl App {
     pub(super) fn new(surface: Surface) -> Self {
+        let requests = surface.limits.requests;
+        let of_strangers = match surface.gate.has_keys() {
+            true => requests.div_ceil(2),
+            false => requests,
+        };
         Self {
-            slots: Slots::new(surface.limits.requests, surface.gate.has_keys()),
+            permits: Permits::new(requests, of_strangers),
             sockets: Arc::new(Semaphore::new(surface.limits.sockets)),
-            asking: Crowd::sharing(surface.limits.requests, surface.limits.each.requests),
+            asking: Crowd::sharing(requests, surface.limits.each.requests),
             refused: Crowd::new(surface.limits.each.requests),
             listening: Crowd::new(surface.limits.each.sockets),
             messages: Meter::new(surface.limits.each.messages),
@@ -222,10 +228,13 @@ impl App {
             Method::GET | Method::HEAD => Held::default(),
             _ => self.bodies.read(body).await?,
         };
-        // After the body is read: a slow body must not hold a slot.
-        let keyed = admission.key.is_some();
-        let slot = matches!(access, Access::Protected).then(|| self.slots.take(keyed));
-        let _slot = slot.transpose().map_err(ApiError::overloaded)?;
+        // After the body is read: a slow body must not hold a permit.
+        let is_stranger = admission.key.is_none();
+        let permit = matches!(access, Access::Protected).then(|| {
+            let permit = self.permits.try_one(is_stranger);
+            permit.ok_or_else(|| ApiError::overloaded("no permit is free"))
+        });
+        let _permit = permit.transpose()?;
         let toll = admission.toll.clone();
         let request = Request {
             toll: toll.clone(),

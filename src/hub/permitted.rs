@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use vm::{Address, Block, Bytes, Chain, Head, ReadError, StateReader, TxRef, WithdrawalStatus};
+use vm::{
+    Address, Block, Bytes, Chain, Head, ReadError, StateReader, TxRef, WithdrawalStatus,
+    permits::Permits,
+};
 
-use crate::chains::permits::{ChainPermits, ReadPermits};
+use crate::chains::permits::{ReadPermits, enter};
 
 /// State whose reads take permits.
 struct Permitted {
     state: Arc<dyn StateReader>,
-    permits: Arc<ChainPermits>,
+    permits: Arc<Permits>,
 }
 
 /// `chain`, whose state is read with its permits.
@@ -25,7 +28,7 @@ pub fn permitted(chain: Chain, permits: &ReadPermits) -> Chain {
 #[async_trait]
 impl StateReader for Permitted {
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
-        let _permit = self.permits.enter().await?;
+        let _permit = enter(&self.permits).await?;
         self.state.settled(head).await
     }
 
@@ -35,17 +38,17 @@ impl StateReader for Permitted {
         tx: Option<&TxRef>,
         block: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
-        let _permit = self.permits.enter().await?;
+        let _permit = enter(&self.permits).await?;
         self.state.withdrawal(encoded, tx, block).await
     }
 
     async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
-        let _permit = self.permits.enter().await?;
+        let _permit = enter(&self.permits).await?;
         self.state.sequence(owner, block).await
     }
 
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
-        let _permit = self.permits.enter().await?;
+        let _permit = enter(&self.permits).await?;
         self.state.view(to, data, block).await
     }
 }

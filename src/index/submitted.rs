@@ -5,10 +5,10 @@
 
 mod lately;
 mod look;
+mod permits;
 mod rounds;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use std::{
 use serde::Deserialize;
 use vm::{B256, Chain, CodecError, TxRef};
 
-use self::{lately::Lately, turns::Turns};
+use self::{lately::Lately, permits::LookPermits};
 use super::{IndexError, Wakeup, apply, recorder::Recorder};
 use crate::{
     market::Market,
@@ -115,7 +115,7 @@ pub struct Transactions {
     /// What was looked for lately, and is not asked for again yet.
     lately: Lately,
     /// By the network's name.
-    turns: HashMap<String, Turns>,
+    permits: HashMap<String, LookPermits>,
 }
 
 /// The part of the client's transaction that is read.
@@ -133,9 +133,9 @@ impl Transactions {
         networks: HashMap<String, Network>,
         requests: Requests,
     ) -> Self {
-        let turns = networks.keys().map(|name| (name.clone(), Turns::default()));
+        let names = networks.keys().cloned();
         Self {
-            turns: turns.collect(),
+            permits: names.map(|name| (name, LookPermits::default())).collect(),
             market,
             networks,
             recorder: Recorder { requests },

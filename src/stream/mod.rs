@@ -228,8 +228,8 @@ impl Fanout {
     /// The next page of events after `after`; shorter at the end of the log. `named`: for a listener of single
     /// requests, which needs no key.
     async fn past(&self, after: u64, named: bool) -> Result<Vec<EncodedEvent>, RequestsError> {
-        let turns = if named { &self.named } else { &self.late };
-        let _turn = turns.acquire().await;
+        let permits = if named { &self.named } else { &self.late };
+        let _permit = permits.acquire().await;
         let page = self.requests.events(after, PAGE).await?;
         let events = page
             .into_iter()

@@ -8,6 +8,7 @@
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
 //! - [`trade`]: what trading needs besides: scanning, accounts, writing, steps.
 //! - [`http`]: round trips to providers that are not trusted to behave. [`hint`]: what callers say besides an id.
+//! - [`permits`]: bounds on work under way, narrower ones for callers without a key.
 //! - [`quorum`]: agreement of several providers, written once for all families. [`evidence`]: what was read for one
 //!   claim, and which providers said so.
 //! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
@@ -21,6 +22,7 @@ pub mod hint;
 pub mod http;
 pub mod oracle;
 pub mod owner;
+pub mod permits;
 pub mod protocol;
 pub mod quorum;
 mod seen;

@@ -96,7 +96,7 @@ impl Transactions {
     }
 
     /// Looks for a transaction that may only be submitted once it is in a block, while the caller waits. What all callers
-    /// may have looked for at a time is bounded ([`Turns`](super::turns::Turns)); beyond it is busy.
+    /// may have looked for at a time is bounded ([`LookPermits`](super::permits::LookPermits)); beyond it is busy.
     pub(super) async fn look_now(
         &self,
         name: &str,
@@ -105,12 +105,12 @@ impl Transactions {
     ) -> Result<(), SubmittedError> {
         let unknown = || SubmittedError::UnknownChain(name.to_owned());
         let network = self.networks.get(name).ok_or_else(unknown)?;
-        let turns = self.turns.get(name).ok_or_else(unknown)?;
+        let permits = self.permits.get(name).ok_or_else(unknown)?;
         let missing = || SubmittedError::NotIncluded(transaction.text.to_string());
         if self.lately.lacks(name, &transaction.bytes, now) {
             return Err(missing());
         }
-        let _turn = turns.enter(now).await.ok_or(SubmittedError::Busy)?;
+        let _permit = permits.enter(now).await.ok_or(SubmittedError::Busy)?;
         let reading = read(network, transaction.clone()).await;
         let reading = reading.map_err(IndexError::from)?;
         let (block, used) = match &*reading.found {

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use vm::{Failure, Receipt, Transaction, testing::Script};
 
 use super::{
-    turns::{A_SECOND, AT_ONCE, PATIENCE},
+    permits::{A_SECOND, AT_ONCE, PATIENCE},
     *,
 };
 use crate::{
@@ -312,7 +312,7 @@ async fn what_callers_wait_for_is_asked_so_often_a_second_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_who_wait_leave_half_of_the_turns_to_keys_and_wait_shortly() {
+async fn callers_who_wait_leave_half_of_the_permits_to_keys_and_wait_shortly() {
     let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), true);
     bench.script.hang(true);
     let busy = Cell::new(0);
@@ -330,7 +330,7 @@ async fn callers_who_wait_leave_half_of_the_turns_to_keys_and_wait_shortly() {
     assert!(ended.is_err(), "some are looked for");
     assert_eq!(bench.script.asked(), AT_ONCE as u64);
     assert_eq!(busy.get(), 32 - AT_ONCE);
-    // Who went away has no turn any more.
+    // Who went away has no permit any more.
     bench.script.hang(false);
     let missing = Err(SubmittedError::NotIncluded(hash(50)));
     assert_eq!(bench.index_at(50, None, 1_000).await, missing);

@@ -134,7 +134,7 @@ async fn done(rig: &Rig, clients: Vec<Client>) {
 }
 
 #[tokio::test]
-async fn strangers_who_wait_leave_keys_half_of_the_slots() {
+async fn strangers_who_wait_leave_keys_half_of_the_permits() {
     let limits = Limits {
         requests: 2,
         ..roomy()
@@ -163,7 +163,7 @@ async fn strangers_who_wait_leave_keys_half_of_the_slots() {
 }
 
 #[tokio::test]
-async fn where_nobody_has_a_key_everybody_has_all_slots() {
+async fn where_nobody_has_a_key_everybody_has_all_permits() {
     let rig = with(Limits {
         requests: 2,
         ..roomy()
@@ -177,7 +177,7 @@ async fn where_nobody_has_a_key_everybody_has_all_slots() {
 
 /// Somebody who sends slowly holds nobody up, and is answered when it is done.
 #[tokio::test]
-async fn a_body_that_drips_in_holds_no_slot() {
+async fn a_body_that_drips_in_holds_no_permit() {
     let rig = with(Limits {
         requests: 1,
         ..roomy()

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_strangers_ask_takes_no_place() {
+    async fn what_strangers_ask_takes_no_permit() {
         let share = Share::new(STRANGERS_ANSWER);
         let most = room(&share, STRANGERS_ANSWER).await.unwrap();
         assert!(most.held.is_empty());

@@ -17,7 +17,6 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use solana_instruction::Instruction;
 use solana_pubkey::{Pubkey, pubkey};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::{
     answer::{Quote, answer, refusal},
@@ -33,6 +32,7 @@ use super::{
 use crate::{
     ChainId, Endpoint, SpecError,
     http::{Channel, PostError},
+    permits::{Held, Permits},
     trade::{
         SwapAccess, SwapDraft, SwapError, SwapOffer, SwapOrder, SwapService, SwapSpec, SwapTerms,
         SwapVenue, SwapVenues,
@@ -88,8 +88,7 @@ struct Aggregator {
     wrapped: Pubkey,
     /// Whether what is done now is done for somebody with a key.
     keyed: fn() -> bool,
-    permits: Semaphore,
-    strangers: Semaphore,
+    permits: Permits,
 }
 
 #[async_trait]
@@ -170,8 +169,7 @@ impl Aggregator {
             headers,
             wrapped: wrapped.unwrap_or(WRAPPED[0]),
             keyed: access.keyed,
-            permits: Semaphore::new(PERMITS),
-            strangers: Semaphore::new(OF_STRANGERS),
+            permits: Permits::new(PERMITS, OF_STRANGERS),
         })
     }
 
@@ -210,7 +208,7 @@ impl Aggregator {
             ("maxAccounts", most.to_string()),
             ("onlyDirectRoutes", direct.to_string()),
         ];
-        let _permits = self.permits().await?;
+        let _permit = self.permit().await?;
         let said = self
             .channel()
             .query("quote", &query, self.headers.clone())
@@ -279,7 +277,7 @@ impl Aggregator {
     }
 
     async fn post(&self, path: &str, body: &Value) -> Result<crate::http::Body, SwapError> {
-        let _permits = self.permits().await?;
+        let _permit = self.permit().await?;
         let body = body.to_string().into_bytes();
         let mut headers = self.headers.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -287,22 +285,10 @@ impl Aggregator {
         said.map_err(|error| refused(&error))
     }
 
-    /// A place among the questions under way: one caller without a key keeps nobody else away.
-    async fn permits(&self) -> Result<Vec<SemaphorePermit<'_>>, SwapError> {
-        let rooms = match (self.keyed)() {
-            true => vec![&self.permits],
-            false => vec![&self.strangers, &self.permits],
-        };
-        let permits = async {
-            let mut permits = Vec::new();
-            for room in rooms {
-                permits.push(room.acquire().await.ok()?);
-            }
-            Some(permits)
-        };
-        let permits = tokio::time::timeout(PATIENCE, permits).await;
-        let permits = permits.ok().flatten();
-        permits.ok_or_else(|| unavailable("too many questions under way, try again"))
+    /// Waits for the permit of one question.
+    async fn permit(&self) -> Result<Held<'_>, SwapError> {
+        let permit = self.permits.wait(!(self.keyed)(), 1, PATIENCE).await;
+        permit.ok_or_else(|| unavailable("too many questions under way, try again"))
     }
 }
 

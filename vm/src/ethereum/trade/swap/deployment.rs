@@ -6,10 +6,7 @@ use std::{
 };
 
 use alloy::primitives::{Address as Token, Bytes};
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 use super::{
     pools::{LIFE, Pools},
@@ -19,6 +16,7 @@ use super::{
 };
 use crate::{
     Address, ReadError,
+    permits::{Held, Permits},
     trade::{
         Call, Called, Draft, HeadCalls, SwapAccess, SwapContracts, SwapDraft, SwapError, SwapOrder,
         SwapSpec, SwapTerms,
@@ -41,9 +39,8 @@ pub struct Deployment {
     pools: Mutex<Pools>,
     /// As it was agreed about, and when.
     factory: Mutex<Option<(Instant, Address)>>,
-    /// Questions under way, all quotes together, and those of callers without a key.
-    permits: Semaphore,
-    strangers: Semaphore,
+    /// Of questions under way, all quotes together.
+    permits: Permits,
 }
 
 /// Questions to providers under way at once.
@@ -88,8 +85,7 @@ impl Deployment {
             keyed: access.keyed,
             pools: Mutex::new(Pools::new(PAIRS)),
             factory: Mutex::default(),
-            permits: Semaphore::new(PERMITS),
-            strangers: Semaphore::new(OF_STRANGERS),
+            permits: Permits::new(PERMITS, OF_STRANGERS),
         })
     }
 
@@ -244,24 +240,10 @@ impl Deployment {
     }
 
     /// Waits for permits: callers without a key have half of them at most.
-    async fn enter(&self, questions: usize) -> Result<Vec<SemaphorePermit<'_>>, SwapError> {
-        let (all, strangers) = (&self.permits, &self.strangers);
-        let (rooms, most) = match (self.keyed)() {
-            true => (vec![all], PERMITS),
-            false => (vec![strangers, all], OF_STRANGERS),
-        };
-        let wanted = u32::try_from(questions.min(most)).unwrap_or(u32::MAX);
-        let permits = async {
-            let mut permits = Vec::new();
-            for room in rooms {
-                permits.push(room.acquire_many(wanted).await.ok()?);
-            }
-            Some(permits)
-        };
-        let permits = tokio::time::timeout(PATIENCE, permits).await;
-        let permits = permits.ok().flatten();
+    async fn enter(&self, questions: usize) -> Result<Held<'_>, SwapError> {
+        let permits = self.permits.wait(!(self.keyed)(), questions, PATIENCE);
         let many = "too many questions under way, try again";
-        permits.ok_or_else(|| SwapError::unavailable(many))
+        permits.await.ok_or_else(|| SwapError::unavailable(many))
     }
 
     pub fn call(&self, exchange: &Exchange<'_>, order: &SwapOrder) -> SwapDraft {

@@ -443,7 +443,7 @@ async fn a_pool_is_not_there_when_two_providers_say_so() {
 
 /// However many ask without a key, half of the permits are for those who have one.
 #[tokio::test(start_paused = true)]
-async fn strangers_searches_leave_keys_their_places() {
+async fn strangers_searches_leave_keys_their_permits() {
     let node = Arc::new(Node {
         pools: Mutex::new(everywhere()),
         slow: true,

@@ -7,10 +7,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::timeout,
-};
+use vm::permits::{Held, Permits};
 
 use crate::chains::asking;
 
@@ -18,23 +15,19 @@ use crate::chains::asking;
 pub const A_SECOND: u32 = 32;
 /// Transactions that are looked for at the same time.
 pub const AT_ONCE: usize = 8;
-/// How long a caller waits for a turn.
+/// How long a caller waits for a permit.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 /// A second in milliseconds.
 const SECOND: u64 = 1_000;
 
-/// The turns of one network.
+/// The permits of one network.
 #[derive(Debug)]
-pub struct Turns {
+pub struct LookPermits {
     window: Mutex<Window>,
-    all: Semaphore,
-    strangers: Semaphore,
+    at_once: Permits,
 }
 
-/// A caller's turn; dropping it ends it.
-pub type Turn<'a> = (Option<SemaphorePermit<'a>>, SemaphorePermit<'a>);
-
-/// The turns that were given since `begun`.
+/// How many were looked for since `begun`, by the half that they were counted in.
 #[derive(Debug, Default)]
 struct Window {
     begun: u64,
@@ -42,26 +35,26 @@ struct Window {
     strangers: u32,
 }
 
-impl Default for Turns {
+impl Default for LookPermits {
     fn default() -> Self {
         Self {
             window: Mutex::default(),
-            all: Semaphore::new(AT_ONCE),
-            strangers: Semaphore::new(AT_ONCE / 2),
+            at_once: Permits::new(AT_ONCE, AT_ONCE / 2),
         }
     }
 }
 
-impl Turns {
-    /// The caller's turn, for which it may have to wait; `None` where too many are looked for.
-    pub async fn enter(&self, now: u64) -> Option<Turn<'_>> {
+impl LookPermits {
+    /// The caller's permit, for which it may have to wait; `None` where too many are looked for.
+    pub async fn enter(&self, now: u64) -> Option<Held<'_>> {
         if !self.count(now) {
             return None;
         }
-        timeout(PATIENCE, self.permits()).await.ok().flatten()
+        self.at_once.wait(!asking::is_keyed(), 1, PATIENCE).await
     }
 
-    /// Counts one more; false where there were enough. A key that has used up the half of the keys takes of the other.
+    /// Counts one more; false where there were enough. A key that has used up the half of the keys takes of the other, as
+    /// in the budget for quotes (`paced` of `chains::providers`), which reads a clock of its own.
     fn count(&self, now: u64) -> bool {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         // The clock may go back.
@@ -79,13 +72,5 @@ impl Turns {
         };
         *half += 1;
         true
-    }
-
-    async fn permits(&self) -> Option<Turn<'_>> {
-        let stranger = match asking::is_keyed() {
-            true => None,
-            false => Some(self.strangers.acquire().await.ok()?),
-        };
-        Some((stranger, self.all.acquire().await.ok()?))
     }
 }
