@@ -55,36 +55,36 @@ struct Window {
 
 /// What a window belongs to.
 pub trait Key: Eq + Hash + Clone {
-    /// The wider key around this one (its site), and how many keys of the site may have a window of their own; the
-    /// others share the site's window.
-    fn site(&self) -> Option<(Self, usize)> {
+    /// The wider key around this one, and how many keys within it may have a window of their own; the others share the
+    /// window of the wider one.
+    fn wider(&self) -> Option<(Self, usize)> {
         None
     }
 }
 
 impl Key for String {}
 
-/// The sites around `key`, the narrowest first.
-fn sites<K: Key>(key: &K) -> impl Iterator<Item = (K, usize)> + use<K> {
-    successors(key.site(), |(site, _)| site.site())
+/// The wider keys around `key`, the narrowest first.
+fn around<K: Key>(key: &K) -> impl Iterator<Item = (K, usize)> + use<K> {
+    successors(key.wider(), |(wider, _)| wider.wider())
 }
 
 /// One window per key (rate_limiter.json of the known answers is normative).
 #[derive(Debug)]
 pub struct Limiter<K> {
     quota: Quota,
-    /// Windows of keys without a site: IPv4 addresses and names.
+    /// Windows of keys without a wider one: IPv4 addresses and names.
     single: Table<K>,
-    /// Windows of keys with a site (IPv6). A holder of such keys has many, so they have a table of their own and
+    /// Windows of keys with a wider one (IPv6). A holder of such keys has many, so they have a table of their own and
     /// cannot displace the others.
-    sited: Table<K>,
+    nested: Table<K>,
 }
 
 #[derive(Debug)]
 struct Table<K> {
     windows: HashMap<K, Window>,
-    /// The number of windows of each site.
-    sites: HashMap<K, usize>,
+    /// The number of windows within each wider key.
+    within: HashMap<K, usize>,
     /// The shared window of all keys beyond [`CALLERS`].
     others: Window,
     /// When [`Self::make_room`] last ran.
@@ -106,7 +106,7 @@ impl<K: Key> Limiter<K> {
         Self {
             quota,
             single: Table::default(),
-            sited: Table::default(),
+            nested: Table::default(),
         }
     }
 
@@ -140,8 +140,8 @@ impl<K: Key> Limiter<K> {
     }
 
     fn window(&mut self, key: K, now: u64) -> &mut Window {
-        let table = match key.site() {
-            Some(_) => &mut self.sited,
+        let table = match key.wider() {
+            Some(_) => &mut self.nested,
             None => &mut self.single,
         };
         table.window(key, self.quota.window_ms, now)
@@ -152,7 +152,7 @@ impl<K> Default for Table<K> {
     fn default() -> Self {
         Self {
             windows: HashMap::new(),
-            sites: HashMap::new(),
+            within: HashMap::new(),
             others: Window { start: 0, count: 0 },
             purged: 0,
         }
@@ -162,14 +162,14 @@ impl<K> Default for Table<K> {
 impl<K: Key> Table<K> {
     /// The window that `key` counts in; `length` is in milliseconds.
     fn window(&mut self, key: K, length: u64, now: u64) -> &mut Window {
-        let key = self.seat(key, length, now);
+        let key = self.counted_as(key, length, now);
         let full = self.windows.len() >= CALLERS;
         match self.windows.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(_) if full => &mut self.others,
             Entry::Vacant(entry) => {
-                for (site, _) in sites(entry.key()) {
-                    *self.sites.entry(site).or_default() += 1;
+                for (wider, _) in around(entry.key()) {
+                    *self.within.entry(wider).or_default() += 1;
                 }
                 entry.insert(Window {
                     start: now,
@@ -179,21 +179,21 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// The key whose window `key` counts in: its own, or that of the narrowest site that has a window or is not full.
-    fn seat(&mut self, key: K, length: u64, now: u64) -> K {
+    /// The key whose window `key` counts in: its own, or the narrowest of the wider ones that has a window or is not full.
+    fn counted_as(&mut self, key: K, length: u64, now: u64) -> K {
         if self.windows.contains_key(&key) {
             return key;
         }
-        let crowded = |this: &Self, (site, most): &(K, usize)| {
-            this.sites.get(site).is_some_and(|count| count >= most)
+        let is_full = |this: &Self, (wider, most): &(K, usize)| {
+            this.within.get(wider).is_some_and(|count| count >= most)
         };
-        if self.windows.len() >= CALLERS || sites(&key).any(|site| crowded(self, &site)) {
+        if self.windows.len() >= CALLERS || around(&key).any(|wider| is_full(self, &wider)) {
             self.make_room(length, now);
         }
-        sites(&key).fold(key, |seat, site| {
-            match !self.windows.contains_key(&seat) && crowded(self, &site) {
-                true => site.0,
-                false => seat,
+        around(&key).fold(key, |found, wider| {
+            match !self.windows.contains_key(&found) && is_full(self, &wider) {
+                true => wider.0,
+                false => found,
             }
         })
     }
@@ -213,9 +213,9 @@ impl<K: Key> Table<K> {
         if self.windows.len() >= MANY {
             self.windows.retain(|_, window| window.start <= now);
         }
-        self.sites.clear();
-        for (site, _) in self.windows.keys().flat_map(sites) {
-            *self.sites.entry(site).or_default() += 1;
+        self.within.clear();
+        for (wider, _) in self.windows.keys().flat_map(around) {
+            *self.within.entry(wider).or_default() += 1;
         }
     }
 }
@@ -294,8 +294,8 @@ impl Caller {
         Self { prefix, bits }
     }
 
-    /// The prefix of one internet connection: a /48 for IPv6, else the address.
-    pub fn connection(self) -> Self {
+    /// What one internet connection has: a /48 for IPv6, else the address.
+    pub fn site(self) -> Self {
         match self.bits {
             64 => Self::of(self.prefix, 48),
             _ => self,
@@ -310,7 +310,7 @@ impl Display for Caller {
 }
 
 impl Key for Caller {
-    fn site(&self) -> Option<(Self, usize)> {
+    fn wider(&self) -> Option<(Self, usize)> {
         match self.bits {
             64 => Some((Self::of(self.prefix, 48), OF_A_SITE)),
             48 => Some((Self::of(self.prefix, 32), OF_AN_OPERATOR)),
@@ -355,11 +355,11 @@ impl Subject {
 }
 
 impl Key for Subject {
-    fn site(&self) -> Option<(Self, usize)> {
+    fn wider(&self) -> Option<(Self, usize)> {
         match self {
             Self::Address(address) => {
-                let (site, most) = address.site()?;
-                Some((Self::Address(site), most))
+                let (wider, most) = address.wider()?;
+                Some((Self::Address(wider), most))
             }
             Self::Key(_) => None,
         }
@@ -368,9 +368,9 @@ impl Key for Subject {
 
 /// A key within one of several counters.
 impl<K: Key> Key for (K, &'static str) {
-    fn site(&self) -> Option<(Self, usize)> {
-        let (site, most) = self.0.site()?;
-        Some(((site, self.1), most))
+    fn wider(&self) -> Option<(Self, usize)> {
+        let (wider, most) = self.0.wider()?;
+        Some(((wider, self.1), most))
     }
 }
 
@@ -485,15 +485,15 @@ mod tests {
         for n in 0..65_536 {
             limiter.check(of(n), 5000);
         }
-        assert_eq!(limiter.sited.windows.len(), OF_A_SITE + 1);
+        assert_eq!(limiter.nested.windows.len(), OF_A_SITE + 1);
         // The first callers have windows of their own; the others count as one caller.
         assert!(limiter.check(of(3), 5000).allowed);
         assert!(!limiter.check(of(60_000), 5000).allowed);
         let neighbour = caller("2001:db8:8::1".parse().unwrap());
         assert!(limiter.check(neighbour, 5000).allowed);
-        // A crowded site recovers.
+        // A full site recovers.
         assert!(limiter.check(of(60_000), 6000).allowed);
-        assert!(limiter.sited.windows.len() <= 2);
+        assert!(limiter.nested.windows.len() <= 2);
     }
 
     #[test]
@@ -507,7 +507,7 @@ mod tests {
                 limiter.check((caller(text.parse().unwrap()), bucket), 5_000);
             }
         }
-        assert!(limiter.sited.windows.len() <= 2 * (OF_AN_OPERATOR + 257));
+        assert!(limiter.nested.windows.len() <= 2 * (OF_AN_OPERATOR + 257));
         let mut allowed = |text: &str| {
             let who = (caller(text.parse().unwrap()), "quotes");
             limiter.check(who, 5_000).allowed
@@ -528,13 +528,13 @@ mod tests {
                 limiter.check((caller(text.parse().unwrap()), bucket), 5_001);
             }
         }
-        assert_eq!(limiter.sited.windows.len(), CALLERS);
+        assert_eq!(limiter.nested.windows.len(), CALLERS);
         let who = (caller("192.0.2.2".parse().unwrap()), "quotes");
         let seen: Vec<_> = (0..3).map(|_| limiter.check(who, 5_002).allowed).collect();
         assert_eq!(seen, [true, true, false]);
         // The table recovers.
         let who = (caller("2001:db8:ffff::1".parse().unwrap()), "quotes");
-        assert!(limiter.check(who, 6_003).allowed && limiter.sited.windows.len() < 10);
+        assert!(limiter.check(who, 6_003).allowed && limiter.nested.windows.len() < 10);
     }
 
     #[test]
@@ -548,7 +548,7 @@ mod tests {
                 limiter.check(caller(text.parse().unwrap()), 5_000);
             }
         }
-        assert!(limiter.sited.windows.len() >= 2 * OF_AN_OPERATOR - 64);
+        assert!(limiter.nested.windows.len() >= 2 * OF_AN_OPERATOR - 64);
         for fresh in ["2a00::1", "2a00:0:0:1::1", "2a01::1"] {
             let who = caller(fresh.parse().unwrap());
             let seen: Vec<_> = (0..3).map(|_| limiter.check(who, 5_900).allowed).collect();

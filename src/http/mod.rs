@@ -4,10 +4,10 @@
 //! [`Router`] joins the tables of one listener, a [`Surface`] adds the gate and the form of errors, and [`serve`]
 //! answers requests until its shutdown token is cancelled. A process may serve several surfaces.
 
+mod addresses;
 pub mod auth;
 mod body;
 pub mod codes;
-mod crowd;
 pub mod error;
 pub mod forwarded;
 mod framing;

@@ -18,7 +18,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    crowd::{Crowd, Member, Seat},
+    addresses::{AddressLimit, AddressPermit, SocketPermit},
     line::{Line, Signals},
     locked,
     service::App,
@@ -30,7 +30,7 @@ use super::{
 pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationToken) {
     let limits = *app.limits();
     let permits = Arc::new(Semaphore::new(limits.connections));
-    let crowd = Crowd::new(limits.each.connections);
+    let by_address = AddressLimit::new(limits.each.connections);
     let tasks = Tasks::default();
     while let Some(accepted) = shutdown
         .run_until_cancelled(accept(&listener, &permits))
@@ -39,16 +39,16 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
         let Some((stream, peer, permit)) = accepted else {
             break;
         };
-        let member = match app.proxies().trusts(peer.ip()) {
+        let of_address = match app.proxies().trusts(peer.ip()) {
             true => None,
             false => {
-                let member = crowd.enter(peer.ip());
-                if member.is_none() {
+                let of_address = by_address.enter(peer.ip());
+                if of_address.is_none() {
                     metrics::counter!("intentd_http_crowded_total", "surface" => app.name())
                         .increment(1);
                     continue;
                 }
-                member
+                of_address
             }
         };
         // Boxed once: every wrapper around the future would hold its size twice.
@@ -57,7 +57,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
             signals: Arc::default(),
             tasks: tasks.clone(),
             ending: shutdown.clone(),
-            counted: Mutex::new(Counted::Connection(permit, member)),
+            counted: Mutex::new(Counted::Connection(permit, of_address)),
         };
         let connection = Box::pin(connection(stream, app.clone(), Arc::new(link)));
         tasks.spawn(connection);
@@ -109,16 +109,16 @@ pub struct Link {
 /// What the connection counts as until it ends.
 enum Counted {
     #[expect(dead_code, reason = "held")]
-    Connection(OwnedSemaphorePermit, Option<Member>),
-    Socket(#[expect(dead_code, reason = "held")] Arc<Seat>),
+    Connection(OwnedSemaphorePermit, Option<AddressPermit>),
+    Socket(#[expect(dead_code, reason = "held")] Arc<SocketPermit>),
 }
 
 impl Link {
-    /// Counts the connection as `seat` from now on, unless it already counts as a socket.
-    pub fn sit(&self, seat: &Arc<Seat>) {
+    /// Counts the connection by the socket's permit from now on, unless it already counts as a socket.
+    pub fn count_as_socket(&self, permit: &Arc<SocketPermit>) {
         let mut counted = locked(&self.counted);
         if matches!(*counted, Counted::Connection(..)) {
-            *counted = Counted::Socket(seat.clone());
+            *counted = Counted::Socket(permit.clone());
         }
     }
 

@@ -24,9 +24,9 @@ use vm::permits::Permits;
 
 use super::{
     ApiError, Body, Request, Response, Surface,
+    addresses::{AddressLimit, AddressPermit, MessageLimit, SocketPermit},
     auth::{Admission, StandingNames},
     body::{Bodies, Held},
-    crowd::{Crowd, Member, Meter, Seat},
     forwarded::Proxies,
     framing,
     limit::Standing,
@@ -55,12 +55,12 @@ pub struct App {
     surface: Surface,
     /// Of protected requests under way. Callers without a key have half of them where there are keys, rounded up.
     permits: Permits,
-    sockets: Arc<Semaphore>,
-    asking: Arc<Crowd>,
-    /// Refusals of requests that do not count as `asking`.
-    refused: Arc<Crowd>,
-    listening: Arc<Crowd>,
-    messages: Arc<Meter>,
+    all_sockets: Arc<Semaphore>,
+    requests: Arc<AddressLimit>,
+    /// Refusals of requests that do not count in `requests`.
+    refusals: Arc<AddressLimit>,
+    sockets: Arc<AddressLimit>,
+    messages: Arc<MessageLimit>,
     bodies: Bodies,
     /// Of requests for unknown paths.
     unmatched: Meters,
@@ -76,11 +76,11 @@ impl App {
         };
         Self {
             permits: Permits::new(requests, of_strangers),
-            sockets: Arc::new(Semaphore::new(surface.limits.sockets)),
-            asking: Crowd::sharing(requests, surface.limits.each.requests),
-            refused: Crowd::new(surface.limits.each.requests),
-            listening: Crowd::new(surface.limits.each.sockets),
-            messages: Meter::new(surface.limits.each.messages),
+            all_sockets: Arc::new(Semaphore::new(surface.limits.sockets)),
+            requests: AddressLimit::of(requests, surface.limits.each.requests),
+            refusals: AddressLimit::new(surface.limits.each.requests),
+            sockets: AddressLimit::new(surface.limits.each.sockets),
+            messages: MessageLimit::new(surface.limits.each.messages),
             bodies: Bodies::new(surface.limits),
             unmatched: Meters::default(),
             started: Instant::now(),
@@ -149,14 +149,14 @@ impl App {
             address: client,
             standing: None,
         };
-        let mut asking = None;
+        let mut permit = None;
         let answering = async {
             framing::single_meaning(link.signals.ambiguous(), &parts.headers)?;
-            let member = self.asking.enter(client).ok_or_else(|| {
+            let entered = self.requests.enter(client).ok_or_else(|| {
                 let message = "Too many requests of this address are being answered";
                 ApiError::unavailable("OVERLOADED", message, client)
             })?;
-            asking = Some(member);
+            permit = Some(entered);
             self.routed(parts, body, found, &mut caller).await
         };
         let answered = answering.await;
@@ -164,9 +164,9 @@ impl App {
             // The limit may be the route's own.
             caller.standing = Some(*standing);
         }
-        let seated = answered.and_then(|response| self.seated(response, link, client));
-        let (mut response, seat) =
-            seated.unwrap_or_else(|error| ((self.surface.errors.answer)(error), None));
+        let counted = answered.and_then(|response| self.counted(response, link, client));
+        let (mut response, socket) =
+            counted.unwrap_or_else(|error| ((self.surface.errors.answer)(error), None));
         if let Some(standing) = &caller.standing {
             put_standing(&mut response, self.surface.gate.names, standing);
         }
@@ -176,23 +176,23 @@ impl App {
         let (surface, status, elapsed) = (self.surface.name, response.status, begun.elapsed());
         meters.record([route, surface], status, elapsed);
         tracing::debug!(surface, %method, route, status = status.as_u16(), elapsed_us = elapsed.as_micros(), "request");
-        let stays = seat.map(|seat| Stays {
-            seat,
+        let stays = socket.map(|permit| Stays {
+            permit,
             upgraded,
             ping: self.surface.limits.ping,
         });
         // A refusal may wait for its reader as long as an answer.
-        let member = asking.or_else(|| self.refused.enter(client));
-        transport(response, &method, link, stays, member)
+        let permit = permit.or_else(|| self.refusals.enter(client));
+        transport(response, &method, link, stays, permit)
     }
 
-    /// Takes a seat for a long-lived answer; 503 when none is free.
-    fn seated(
+    /// Takes a permit for a long-lived answer; 503 when none is free.
+    fn counted(
         &self,
         response: Response,
         link: &Link,
         client: IpAddr,
-    ) -> Result<(Response, Option<Arc<Seat>>), ApiError> {
+    ) -> Result<(Response, Option<Arc<SocketPermit>>), ApiError> {
         if response.body.bytes().is_some() {
             return Ok((response, None));
         }
@@ -200,13 +200,14 @@ impl App {
             let message = "Too many subscribers are connected";
             ApiError::unavailable("TOO_MANY_SOCKETS", message, error)
         };
-        let member = self.listening.enter(client);
-        let member = member.ok_or_else(|| full(format!("{client} has its share")))?;
-        let permit = self.sockets.clone().try_acquire_owned();
-        let permit = permit.map_err(|error| full(error.to_string()))?;
-        let seat = Seat::new(self.surface.name, permit, member, self.messages.clone());
-        link.sit(&seat);
-        Ok((response, Some(seat)))
+        let of_address = self.sockets.enter(client);
+        let of_address = of_address.ok_or_else(|| full(format!("{client} has its share")))?;
+        let of_all = self.all_sockets.clone().try_acquire_owned();
+        let of_all = of_all.map_err(|error| full(error.to_string()))?;
+        let messages = self.messages.clone();
+        let permit = SocketPermit::new(self.surface.name, of_all, of_address, messages);
+        link.count_as_socket(&permit);
+        Ok((response, Some(permit)))
     }
 
     async fn routed(
@@ -324,7 +325,7 @@ fn query_key(parts: &Parts) -> Option<String> {
 
 /// What a long-lived answer needs.
 struct Stays {
-    seat: Arc<Seat>,
+    permit: Arc<SocketPermit>,
     upgraded: OnUpgrade,
     ping: Duration,
 }
@@ -348,15 +349,15 @@ fn put_standing(response: &mut Response, names: StandingNames, standing: &Standi
     response.put_number(reset, standing.reset_seconds());
 }
 
-/// The answer for the HTTP library. Its bytes keep `member` counted until they are sent or dropped. The body could not:
-/// over HTTP/2 the library takes the bytes out of it before the peer has room for them. Without a member there are no
-/// bytes, so that the answer waits for no reader. A long-lived answer counts by its seat.
+/// The answer for the HTTP library. Its bytes hold `permit` until they are sent or dropped. The body could not:
+/// over HTTP/2 the library takes the bytes out of it before the peer has room for them. Without a permit there are no
+/// bytes, so that the answer waits for no reader. A long-lived answer holds its own permit.
 fn transport(
     response: Response,
     method: &Method,
     link: &Link,
     stays: Option<Stays>,
-    member: Option<Member>,
+    permit: Option<AddressPermit>,
 ) -> hyper::Response<Outgoing> {
     let Response {
         status,
@@ -365,21 +366,21 @@ fn transport(
     } = response;
     let body = match (body, stays) {
         (Body::Whole(bytes), _) => {
-            let bytes = member.map_or_else(Bytes::new, |member| member.holding(bytes));
+            let bytes = permit.map_or_else(Bytes::new, |permit| permit.holding(bytes));
             headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
             Full::new(bytes).boxed_unsync()
         }
-        (Body::Stream(pieces), Some(Stays { seat, .. })) => {
-            let seated = pieces.map(move |piece| {
-                let _seat = &seat;
+        (Body::Stream(pieces), Some(Stays { permit, .. })) => {
+            let pieces = pieces.map(move |piece| {
+                let _permit = &permit;
                 Ok(Frame::data(piece))
             });
             let ending = link.ending.clone().cancelled_owned();
-            StreamBody::new(seated.take_until(ending)).boxed_unsync()
+            StreamBody::new(pieces.take_until(ending)).boxed_unsync()
         }
         (Body::Upgrade(upgrade), Some(stays)) => {
             let ending = link.ending.clone();
-            let run = socket::run(stays.upgraded, upgrade, stays.ping, ending, stays.seat);
+            let run = socket::run(stays.upgraded, upgrade, stays.ping, ending, stays.permit);
             link.tasks.spawn(run);
             Outgoing::default()
         }

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 /// A text that many sockets share without copies.
 pub use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::{ApiError, Request, crowd::Seat, line::Line};
+use super::{ApiError, Request, addresses::SocketPermit, line::Line};
 
 /// The most bytes of a message, in one frame or several.
 const MESSAGE: usize = 16 << 10;
@@ -111,7 +111,7 @@ pub struct Socket {
     ping: Duration,
     heard: Instant,
     next_look: Instant,
-    seat: Arc<Seat>,
+    permit: Arc<SocketPermit>,
 }
 
 impl Socket {
@@ -130,7 +130,7 @@ impl Socket {
                 }
             };
             self.heard = Instant::now();
-            if !self.seat.hear() {
+            if !self.permit.count_message() {
                 return Err(End::Misused("too many messages"));
             }
             match came.ok_or(End::Gone)?? {
@@ -250,7 +250,7 @@ pub async fn run(
     upgrade: Upgrade,
     ping: Duration,
     ending: CancellationToken,
-    seat: Arc<Seat>,
+    permit: Arc<SocketPermit>,
 ) {
     let Ok(upgraded) = upgraded.await else { return };
     let Ok(mut parts) = downcast::<TokioIo<Line<TcpStream>>>(upgraded) else {
@@ -274,7 +274,7 @@ pub async fn run(
         ping,
         heard: now,
         next_look: now + ping,
-        seat,
+        permit,
     };
     (upgrade.0)(socket).await;
 }

@@ -92,7 +92,7 @@ fn caller(request: &Request) -> Caller<'_> {
     let key = request.label();
     let who = match key {
         Some(label) => format!("key {label}"),
-        None => limit::caller(request.client).connection().to_string(),
+        None => limit::caller(request.client).site().to_string(),
     };
     let by = keccak256(who).0;
     let by = by.first_chunk().copied().unwrap_or_default();

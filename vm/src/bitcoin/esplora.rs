@@ -28,7 +28,7 @@ use self::auth::Auth;
 use super::{
     raw::{IndexedBlock, IndexedSpend, IndexedTransaction, RawTransaction},
     source::{Found, MAX_PREVIOUS, Source, Spender, anchored, block_hash, moved, shown},
-    trade::Crowd,
+    trade::AccountHistory,
 };
 use crate::{
     ChainSpec, Endpoint, ReadError, SpecError,
@@ -65,8 +65,8 @@ pub struct Esplora {
     /// The most time for one read with all its questions.
     patience: Duration,
     genesis: Option<BlockHash>,
-    /// What is known of accounts of ours with more outputs than the index lists, by their addresses.
-    pub(super) crowds: tokio::sync::Mutex<HashMap<String, Crowd>>,
+    /// What was read of accounts of ours with more outputs than the index lists, by their addresses.
+    pub(super) histories: tokio::sync::Mutex<HashMap<String, AccountHistory>>,
     /// Transactions that are known to be no coinbase.
     pub(super) plain: Mutex<HashSet<Txid>>,
     /// The last waiting transaction that was asked for by its id.
@@ -94,7 +94,7 @@ impl Esplora {
             channel: Channel::new(&spec.id, &endpoint),
             patience: endpoint.timeout * 3 / 2,
             genesis,
-            crowds: tokio::sync::Mutex::default(),
+            histories: tokio::sync::Mutex::default(),
             plain: Mutex::default(),
             last_asked: Mutex::default(),
             identified: AtomicBool::new(false),

@@ -34,9 +34,9 @@ const KEPT: usize = 1_000;
 /// Transactions that are known to be read; beyond, all are read anew.
 const SEEN: usize = 100_000;
 
-/// What is known of an account.
+/// What was read of an account's transactions.
 #[derive(Default)]
-pub struct Crowd {
+pub struct AccountHistory {
     /// Satoshis of outputs that may be unspent.
     coins: HashMap<OutPoint, u64>,
     /// Outputs of the account that it has spent.
@@ -72,7 +72,7 @@ struct PagedOutput {
     value: u64,
 }
 
-impl Crowd {
+impl AccountHistory {
     /// Takes a page; whether all of it is new.
     fn take(&mut self, script: &ScriptBuf, page: &[Paged]) -> bool {
         let mut new = 0;
@@ -139,21 +139,21 @@ impl Esplora {
     /// The larger unspent outputs of an account: all that are among the newest transactions, and with every call more of
     /// the older ones.
     pub(super) async fn crowded(&self, payee: &Payee) -> Result<Vec<Coin>, ReadError> {
-        let mut crowds = self.crowds.lock().await;
-        let crowd = crowds.entry(payee.address.clone()).or_default();
-        let walked = self.walk(payee, crowd).await;
+        let mut histories = self.histories.lock().await;
+        let history = histories.entry(payee.address.clone()).or_default();
+        let walked = self.walk(payee, history).await;
         // What is known is shown though the rest cannot be read: each of them is looked at.
-        if crowd.coins.is_empty() {
+        if history.coins.is_empty() {
             walked?;
         }
-        crowd.bound();
-        self.largest_there(crowd).await
+        history.bound();
+        self.largest_there(history).await
     }
 
     /// The largest that can be spent. Those that a waiting transaction spends take no place of others.
-    async fn largest_there(&self, crowd: &mut Crowd) -> Result<Vec<Coin>, ReadError> {
+    async fn largest_there(&self, history: &mut AccountHistory) -> Result<Vec<Coin>, ReadError> {
         let mut coins = Vec::new();
-        let largest = crowd.largest(LOOKS);
+        let largest = history.largest(LOOKS);
         for some in largest.chunks(SHOWN) {
             let each = stream::iter(some.to_vec()).map(|(at, value)| self.unspent_at(at, value));
             let looked: Vec<_> = each.buffered(AT_ONCE).try_collect().await?;
@@ -161,7 +161,7 @@ impl Esplora {
                 match one {
                     At::There(coin) => coins.push(coin),
                     At::Spent => {
-                        crowd.coins.remove(&at);
+                        history.coins.remove(&at);
                     }
                     At::Waits => {}
                 }
@@ -176,16 +176,16 @@ impl Esplora {
 
     /// Reads the newest pages down to what is known, then older ones that were left open. It may be cut off at any page:
     /// the next one goes on there.
-    async fn walk(&self, payee: &Payee, crowd: &mut Crowd) -> Result<(), ReadError> {
+    async fn walk(&self, payee: &Payee, history: &mut AccountHistory) -> Result<(), ReadError> {
         let mut below: Option<Txid> = None;
         for _ in 0..PAGES {
             match self.page(payee, below).await {
-                Ok(Some(page)) => crowd.advance(&payee.script, below, &page),
+                Ok(Some(page)) => history.advance(&payee.script, below, &page),
                 // The index does not know where it was: a reorg.
                 Ok(None) => {
-                    *crowd = Crowd {
-                        coins: std::mem::take(&mut crowd.coins),
-                        ..Crowd::default()
+                    *history = AccountHistory {
+                        coins: std::mem::take(&mut history.coins),
+                        ..AccountHistory::default()
                     };
                     return Ok(());
                 }
@@ -193,11 +193,11 @@ impl Esplora {
                 Err(ReadError::TooLarge) if below.is_some() => {
                     let (provider, address) = (self.provider(), &payee.address);
                     tracing::warn!(provider, %address, ?below, "a page of transactions is too large: what is older is not found");
-                    crowd.open.pop();
+                    history.open.pop();
                 }
                 Err(error) => return Err(error),
             }
-            below = crowd.open.last().copied();
+            below = history.open.last().copied();
             if below.is_none() {
                 break;
             }

@@ -49,7 +49,7 @@ use crate::{ChainSpec, Endpoint, SpecError, trade::TradingProvider};
 
 pub use self::{
     attempt::Landing,
-    crowded::Crowd,
+    crowded::AccountHistory,
     wallet::{keys, limits, providers},
 };
 

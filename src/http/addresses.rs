@@ -1,6 +1,7 @@
 //! Limits per client address: connections, requests and sockets at one time, and messages over sockets. A caller is
-//! an IPv4 address or an IPv6 /64. A holder of a /48 has 65,536 of those, so the /48 as a whole gets `SITE` times
-//! the limit; in a crowd made by [`Crowd::sharing`] no more than half of what all callers share. Memory: one entry per address that holds something.
+//! an IPv4 address or an IPv6 /64. A holder of a /48 (a site) has 65,536 of those, so the site as a whole gets `SITE`
+//! times the limit; of what all callers share ([`AddressLimit::of`]) no more than half. Memory: one entry per address
+//! that holds something.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -21,29 +22,42 @@ const SITE: usize = 4;
 
 /// Counts what each client address holds at one time and refuses more than the limit.
 #[derive(Debug)]
-pub struct Crowd {
-    /// The limit of a caller and of its [`connection`](Caller::connection).
+pub struct AddressLimit {
+    /// The limit of a caller and of its [`site`](Caller::site).
     most: [usize; 2],
-    /// Counts by caller (`false`) and by the caller's [`connection`](Caller::connection) (`true`).
-    counts: Mutex<HashMap<(Caller, bool), usize>>,
+    counts: Mutex<HashMap<Counted, usize>>,
+}
+
+/// Whose units are counted. An IPv4 address is its own site: without the two kinds its units would be counted twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Counted {
+    Caller(Caller),
+    Site(Caller),
+}
+
+impl Counted {
+    /// The two that a caller's units are counted for.
+    fn of(caller: Caller) -> [Self; 2] {
+        [Self::Caller(caller), Self::Site(caller.site())]
+    }
 }
 
 /// One counted unit of an address; dropping it gives the unit back.
 #[derive(Debug)]
-pub struct Member {
-    crowd: Arc<Crowd>,
+pub struct AddressPermit {
+    limit: Arc<AddressLimit>,
     caller: Caller,
 }
 
-impl Crowd {
+impl AddressLimit {
     /// Allows at most `most` units per address.
     pub fn new(most: usize) -> Arc<Self> {
-        Self::sharing(usize::MAX, most)
+        Self::of(usize::MAX, most)
     }
 
     /// As [`Self::new`], of `all` units that every caller shares: a /48 gets at most half of them, or as much as one
     /// address.
-    pub fn sharing(all: usize, most: usize) -> Arc<Self> {
+    pub fn of(all: usize, most: usize) -> Arc<Self> {
         let site = most.saturating_mul(SITE).min(most.max(all / 2));
         Arc::new(Self {
             most: [most, site],
@@ -52,58 +66,52 @@ impl Crowd {
     }
 
     /// Counts one more unit of `address`; `None` when the address is at its limit.
-    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Member> {
+    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
         let caller = caller(address);
         let mut counts = locked(&self.counts);
-        let keys = keys(caller);
-        let room = |(key, most): (&(Caller, bool), &usize)| {
-            counts.get(key).is_none_or(|count| count < most)
-        };
-        if !keys.iter().zip(&self.most).all(room) {
+        let counted = Counted::of(caller);
+        let below =
+            |(one, most): (&Counted, &usize)| counts.get(one).is_none_or(|count| count < most);
+        if !counted.iter().zip(&self.most).all(below) {
             return None;
         }
-        for key in keys {
-            *counts.entry(key).or_default() += 1;
+        for one in counted {
+            *counts.entry(one).or_default() += 1;
         }
-        Some(Member {
-            crowd: self.clone(),
+        Some(AddressPermit {
+            limit: self.clone(),
             caller,
         })
     }
 }
 
-impl Member {
+impl AddressPermit {
     /// The same bytes, which keep the unit counted until the last copy of them is dropped.
     pub fn holding(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Counted {
+        Bytes::from_owner(CountedBytes {
             bytes,
-            _member: self,
+            _permit: self,
         })
     }
 }
 
 /// Bytes that count as a unit of an address.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
-    _member: Member,
+    _permit: AddressPermit,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// The counters of a caller.
-fn keys(caller: Caller) -> [(Caller, bool); 2] {
-    [(caller, false), (caller.connection(), true)]
-}
-
-impl Drop for Member {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
-        let mut counts = locked(&self.crowd.counts);
-        for key in keys(self.caller) {
-            if let Entry::Occupied(mut count) = counts.entry(key) {
+        let mut counts = locked(&self.limit.counts);
+        for one in Counted::of(self.caller) {
+            if let Entry::Occupied(mut count) = counts.entry(one) {
                 *count.get_mut() -= 1;
                 if *count.get() == 0 {
                     count.remove();
@@ -115,12 +123,12 @@ impl Drop for Member {
 
 /// Counts the messages that each address sends over all its sockets.
 #[derive(Debug)]
-pub struct Meter {
+pub struct MessageLimit {
     windows: Mutex<Limiter<Caller>>,
     begun: Instant,
 }
 
-impl Meter {
+impl MessageLimit {
     pub fn new(each: Quota) -> Arc<Self> {
         Arc::new(Self {
             windows: Mutex::new(Limiter::new(each)),
@@ -136,36 +144,36 @@ impl Meter {
 }
 
 /// The permit of a long-lived answer: a stream or a WebSocket.
-pub struct Seat {
+pub struct SocketPermit {
     surface: &'static str,
-    _permit: OwnedSemaphorePermit,
-    member: Member,
-    meter: Arc<Meter>,
+    _of_all: OwnedSemaphorePermit,
+    of_address: AddressPermit,
+    messages: Arc<MessageLimit>,
 }
 
-impl Seat {
+impl SocketPermit {
     pub fn new(
         surface: &'static str,
-        permit: OwnedSemaphorePermit,
-        member: Member,
-        meter: Arc<Meter>,
+        of_all: OwnedSemaphorePermit,
+        of_address: AddressPermit,
+        messages: Arc<MessageLimit>,
     ) -> Arc<Self> {
         metrics::gauge!("intentd_http_sockets", "surface" => surface).increment(1.0);
         Arc::new(Self {
             surface,
-            _permit: permit,
-            member,
-            meter,
+            _of_all: of_all,
+            of_address,
+            messages,
         })
     }
 
     /// Counts a message of the peer and returns whether it is within the limit.
-    pub fn hear(&self) -> bool {
-        self.meter.count(self.member.caller)
+    pub fn count_message(&self) -> bool {
+        self.messages.count(self.of_address.caller)
     }
 }
 
-impl Drop for Seat {
+impl Drop for SocketPermit {
     fn drop(&mut self) {
         metrics::gauge!("intentd_http_sockets", "surface" => self.surface).decrement(1.0);
     }
@@ -177,8 +185,8 @@ mod tests {
 
     #[test]
     fn an_address_has_its_share_and_a_site_a_few_times_as_much() {
-        let crowd = Crowd::new(2);
-        let enter = |text: &str| crowd.enter(text.parse().unwrap());
+        let limit = AddressLimit::new(2);
+        let enter = |text: &str| limit.enter(text.parse().unwrap());
         let (first, second) = (enter("1.2.3.4").unwrap(), enter("::ffff:1.2.3.4").unwrap());
         assert!(enter("1.2.3.4").is_none());
         assert!(enter("1.2.3.5").is_some());
@@ -196,27 +204,27 @@ mod tests {
         held.clear();
         assert!(of(5).is_some());
         drop(second);
-        assert!(crowd.counts.lock().unwrap().is_empty());
+        assert!(limit.counts.lock().unwrap().is_empty());
     }
 
     #[test]
     fn a_site_takes_no_more_than_half_of_what_all_share() {
-        let crowd = Crowd::sharing(6, 2);
-        let enter = |text: &str| crowd.enter(text.parse().unwrap());
+        let limit = AddressLimit::of(6, 2);
+        let enter = |text: &str| limit.enter(text.parse().unwrap());
         let addresses = ["2001:db8:1:1::1", "2001:db8:1:1::1", "2001:db8:1:2::1"];
         let _held = addresses.map(|text| enter(text).unwrap());
         assert!(enter("2001:db8:1:2::1").is_none());
         assert!(enter("2001:db8:2:1::1").is_some());
         // One address has its share all the same.
-        let crowd = Crowd::sharing(6, 4);
-        let _held = [(); 4].map(|()| crowd.enter("1.2.3.4".parse().unwrap()).unwrap());
-        assert!(crowd.enter("1.2.3.4".parse().unwrap()).is_none());
+        let limit = AddressLimit::of(6, 4);
+        let _held = [(); 4].map(|()| limit.enter("1.2.3.4".parse().unwrap()).unwrap());
+        assert!(limit.enter("1.2.3.4".parse().unwrap()).is_none());
     }
 
     #[test]
     fn bytes_count_until_the_last_copy_is_dropped() {
-        let crowd = Crowd::new(1);
-        let enter = || crowd.enter("1.2.3.4".parse().unwrap());
+        let limit = AddressLimit::new(1);
+        let enter = || limit.enter("1.2.3.4".parse().unwrap());
         let mut left = enter().unwrap().holding(Bytes::from_static(b"answer"));
         let sent = left.split_to(3);
         assert_eq!((&sent[..], &left[..]), (&b"ans"[..], &b"wer"[..]));
