@@ -1,11 +1,11 @@
 //! When a delivery is tried again, and when it is given up. Pure.
 //!
-//! A delivery gets ten tries; the pause is 10 s × 2ⁿ ± 20 %, at most an hour (guide: protocol 11.15).
+//! A delivery gets a first try and ten retries; the pause is 10 s × 2ⁿ ± 20 %, at most an hour (guide: protocol 11.15).
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The most tries of one delivery.
-pub const TRIES: usize = 10;
+/// The most tries of one delivery: the first, and ten retries.
+pub const TRIES: usize = 11;
 /// The longest pause in milliseconds, whatever `Retry-After` says.
 pub const LONGEST: u64 = 60 * 60 * 1_000;
 /// The age in milliseconds after which a delivery is not tried any more.
@@ -72,7 +72,7 @@ fn pause(tries: usize, random: u64) -> u64 {
     let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX);
     let pause = 2_u64.saturating_pow(doublings).saturating_mul(FIRST);
     let permille = 800 + random % 401;
-    pause.min(LONGEST).saturating_mul(permille) / 1_000
+    (pause.saturating_mul(permille) / 1_000).min(LONGEST)
 }
 
 /// The time of a `Retry-After` (seconds or a date) in unix milliseconds.
@@ -115,19 +115,22 @@ mod tests {
     }
 
     #[test]
-    fn ten_tries_then_dead_with_the_last_reason() {
-        let dead = after(&failed(), 10, NOW, 0);
-        assert_eq!(dead, Next::Dead("10 tries, the last: no route".into()));
-        let dead = after(&Reply::Status(500, Some(NOW + 1)), 10, NOW, 0);
-        assert_eq!(dead, Next::Dead("10 tries, the last: status 500".into()));
-        assert!(matches!(after(&failed(), 9, NOW, 0), Next::Again(_)));
+    fn ten_retries_then_dead_with_the_last_reason() {
+        let dead = after(&failed(), 11, NOW, 0);
+        assert_eq!(dead, Next::Dead("11 tries, the last: no route".into()));
+        let dead = after(&Reply::Status(500, Some(NOW + 1)), 11, NOW, 0);
+        assert_eq!(dead, Next::Dead("11 tries, the last: status 500".into()));
+        // The last pause would be longer than an hour.
+        for random in [0, 200, 400] {
+            assert_eq!(pause_of(&failed(), 10, random), LONGEST, "{random}");
+        }
     }
 
     #[test]
     fn statuses_decide() {
         for status in [200, 201, 202, 204, 299] {
             assert_eq!(
-                after(&Reply::Status(status, None), 10, NOW, 0),
+                after(&Reply::Status(status, None), 11, NOW, 0),
                 Next::Delivered
             );
         }

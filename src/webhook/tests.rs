@@ -52,16 +52,16 @@ async fn a_delivery_is_tried_with_growing_pauses_and_one_id_until_it_succeeds() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_ten_tries_it_is_dead_with_its_reason_and_can_be_sent_again() {
-    let rig = Rig::start(|_, before| if before < 10 { status(500) } else { ok() }).await;
+async fn after_ten_retries_it_is_dead_with_its_reason_and_can_be_sent_again() {
+    let rig = Rig::start(|_, before| if before < 11 { status(500) } else { ok() }).await;
     rig.app("app").await;
     rig.happen("app", 1).await;
-    rig.calls(10).await;
+    rig.calls(11).await;
     rig.settled().await;
     let shown = rig.handle.find(1).await.unwrap();
     let dead = shown.dead.unwrap();
-    assert_eq!(dead.why, "10 tries, the last: status 500");
-    assert_eq!(dead.delivery.tries.len(), 10);
+    assert_eq!(dead.why, "11 tries, the last: status 500");
+    assert_eq!(dead.delivery.tries.len(), 11);
     assert!(
         shown
             .body
@@ -74,13 +74,13 @@ async fn after_ten_tries_it_is_dead_with_its_reason_and_can_be_sent_again() {
         Err(AdminError::NoEvent(9))
     ));
     assert_eq!(rig.handle.replay(1, Some("app")).await.unwrap(), "app");
-    let calls = rig.calls(11).await;
-    assert_eq!((calls[10].id, &calls[10].body), (1, &calls[0].body));
+    let calls = rig.calls(12).await;
+    assert_eq!((calls[11].id, &calls[11].body), (1, &calls[0].body));
     rig.settled().await;
     assert_eq!(rig.rows(DEAD).await, 0);
     // A delivered event can be replayed too.
     rig.handle.replay(1, None).await.unwrap();
-    rig.calls(12).await;
+    rig.calls(13).await;
 }
 
 #[tokio::test(start_paused = true)]
