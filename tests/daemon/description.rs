@@ -590,6 +590,7 @@ async fn descriptions_are_valid_and_answers_keep_to_them() {
             );
         }
     }
+    only_listed_currencies(&app, &base).await;
     known_request(&app, &base, &document).await;
     pages(&app, &base).await;
     let asked = post("/quote/v2", app.quote(json!({})));
@@ -601,6 +602,17 @@ async fn descriptions_are_valid_and_answers_keep_to_them() {
     let wrong = complaints(&validator(&document, &asked, status), &answer);
     assert!(wrong.is_empty(), "{wrong:?}");
     app.daemon.stop().await;
+}
+
+/// Nothing else is quoted, also on the network with an exchange.
+async fn only_listed_currencies(app: &App, base: &str) {
+    let (_, answer) = app.ask(base, &get("/chains")).await;
+    let chains = answer["chains"].as_array().unwrap();
+    let exchange = |chain: &Value| chain["contracts"]["uniswapV3"].is_object();
+    assert!(chains.iter().any(exchange), "{answer}");
+    for chain in chains {
+        assert_eq!(chain["tokenSupport"], "Limited", "{chain}");
+    }
 }
 
 /// Each listener has the pages of its own codes.

@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const KEPT: Duration = Duration::from_secs(10);
 /// Chains that are looked at.
 const MOST: u64 = 1_024;
+/// Only currencies of the market file are quoted, also where an exchange trades others.
+const LIMITED: &str = "Limited";
 
 /// Query of `/chains`.
 #[derive(Deserialize, IntoParams)]
@@ -98,7 +100,8 @@ pub fn families() -> RefOr<Schema> {
 }
 
 fn token_support() -> RefOr<Schema> {
-    json::schema::one_of("Which tokens can be traded.", ["All", "Limited"])
+    let what = "Which tokens can be traded: only those in `erc20Currencies`, and `currency`.";
+    json::schema::one_of(what, [LIMITED])
 }
 
 /// A currency in a chain's entry.
@@ -322,11 +325,7 @@ impl Chain {
             explorer_name: network.explorer_name.clone(),
             explorer_paths: network.explorer_paths.as_ref().map(ExplorerPaths::of),
             deposit_enabled: usable,
-            token_support: if network.uniswap_v3.is_some() {
-                "All"
-            } else {
-                "Limited"
-            },
+            token_support: LIMITED,
             disabled: !usable,
             partial_disable_limit: 0,
             block_production_lagging: lagging,
