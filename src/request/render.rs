@@ -11,7 +11,7 @@ use super::{
     fact::{Attempt, Deposit, Ending, Facts, Purpose, Standing, State},
     reason::{FailReason, RefundFailReason},
     status::{self, Status, Verdict},
-    tx_details::SHOWN,
+    tx_details::{SHOWN, paying_first},
     words,
 };
 
@@ -239,6 +239,22 @@ pub(super) fn paying<'a>(request: &Request, facts: &'a Facts) -> Vec<&'a Attempt
     let back = back.flat_map(|purpose| facts.alive(purpose));
     back.filter(|attempt| !is_strangers(request, facts, attempt))
         .collect()
+}
+
+/// The deposit that counts: the one that what is [`paying`] uses up or gives back, what is in a block first; else the
+/// first standing one, as in [`paying_first`].
+pub(super) fn counting<'a>(request: &Request, facts: &'a Facts) -> Option<&'a Deposit> {
+    let mut paying = paying(request, facts);
+    paying.sort_by_key(|attempt| attempt.state.place().is_none());
+    let named = paying.iter().find_map(|attempt| {
+        let mut all = facts.standing();
+        all.find(|deposit| Some(deposit.onchain_id) == attempt.deposit)
+    });
+    let first = || {
+        let mut all = paying_first(request, facts);
+        all.find(|deposit| deposit.standing != Standing::Reorged)
+    };
+    named.or_else(first)
 }
 
 /// Whether it gives back what somebody deposited beside the user.

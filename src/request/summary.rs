@@ -18,7 +18,7 @@ use crate::format;
 
 /// Whoever changes what stands in it, or what it is made of, gives it a new number: stores then make
 /// all of them anew.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// Blocks of a side, and transactions of a role, that a summary tells: a request may have hundreds,
 /// and its summary is written with every change.
@@ -55,7 +55,7 @@ pub struct Summary {
     pub amount: Option<u64>,
     /// Millionths of a dollar.
     pub app_fees: Option<u64>,
-    /// Seconds between the blocks of its first deposit and its fill.
+    /// Seconds between the blocks of the deposit that counts and of its fill.
     pub fill_time: Option<u64>,
     /// Bits of [`Feature`].
     pub features: u8,
@@ -209,7 +209,7 @@ impl Summary {
             destination_blocks,
             amount: input.and_then(micro),
             app_fees: fees.and_then(|fees| micro(&fees.app)),
-            fill_time: fill_time(facts),
+            fill_time: fill_time(request, facts),
             features: Feature::of(&quoted).map(Feature::bit).sum(),
             transactions: first(transactions(facts)),
         }
@@ -250,10 +250,10 @@ pub(super) fn filled(facts: &Facts) -> Option<(&Attempt, &Inclusion)> {
     fills.find_map(|attempt| Some((attempt, attempt.state.place()?)))
 }
 
-fn fill_time(facts: &Facts) -> Option<u64> {
+fn fill_time(request: &Request, facts: &Facts) -> Option<u64> {
     let (_, place) = filled(facts)?;
-    let first = facts.standing().map(|deposit| deposit.place.time).min()?;
-    Some(place.time.saturating_sub(first))
+    let deposit = render::counting(request, facts)?;
+    Some(place.time.saturating_sub(deposit.place.time))
 }
 
 /// Every transaction that `facts` tell of with what it was for, each once.

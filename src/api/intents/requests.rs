@@ -101,12 +101,14 @@ async fn page<T>(
     };
     let page = state.listing.page(&asked.query, cut).await?;
     let records = state.listing.records(&page.found).await?;
+    let number = |name: &str| Some(state.market.by_name(name)?.chain_id);
     let rendered = records.iter().map(|record| {
         let own = label.is_some() && record.request.api_key.as_deref() == label;
         render(&Case {
             request: &record.request,
             facts: &record.facts,
             tx_details: &record.tx_details,
+            number: &number,
             own,
             authenticated: asked.authenticated && own,
             order: asked.order,

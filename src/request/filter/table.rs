@@ -130,7 +130,7 @@ const NEWEST: [Parameter; 43] = [
         "A comma list, of which one must be there: `gasless_execution`, `gasless_swap`, \
          `fast_fill`,\n`gas_top_up`, `fixed_rate`, `app_fees`, `deposit_address`."),
     row("includeAuthenticatedData", Asks::Answer, Form::Flag,
-        "Shows `data.referrer` and `data.apiKeyName` of the caller's own requests."),
+        "Shows `data.referrer`, `data.platformFee` and `data.apiKeyName` of the caller's own requests."),
     row("includeChildRequests", Asks::Answer, Form::Flag, "With `id`: regenerated requests, too."),
     row("filters", Asks::Answer, Form::Filters,
         "A JSON array of groups, of which one must hold: objects of the fields above (not of ranges \

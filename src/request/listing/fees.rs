@@ -242,7 +242,7 @@ impl CaseView<'_> {
         Some(format::usd(format::from_micro(micro)))
     }
 
-    /// As quoted: nothing of it is known besides what everybody sees in `fees`.
+    /// As quoted.
     pub(super) fn platform_fee(&self) -> Option<PlatformFee> {
         let (paid, impacts) = (&self.details()?.refund_currency, self.impacts()?);
         let own = paid.bought(impacts.platform.unsigned_abs());

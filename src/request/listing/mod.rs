@@ -13,6 +13,7 @@ use super::{
     Request,
     fact::{Deposit, Facts},
     quoted::{Details, Quoted},
+    render,
     status::{self, Verdict},
     tx_details::TxDetails,
 };
@@ -27,6 +28,8 @@ pub struct Case<'a> {
     pub request: &'a Request,
     pub facts: &'a Facts,
     pub tx_details: &'a TxDetailsMap,
+    /// The number of a network of the market, by its name.
+    pub number: &'a dyn Fn(&str) -> Option<u64>,
     /// Whoever asks owns the request's key.
     pub own: bool,
     /// The owner wants what only the owner may see.
@@ -57,15 +60,16 @@ impl<'a> CaseView<'a> {
 
     /// The deposit that is told as the one.
     fn deposit(&self) -> Option<&'a Deposit> {
-        self.case.facts.standing().next()
+        render::counting(self.case.request, self.case.facts)
     }
 
-    /// The chain's number; `None` for a network that the request does not name.
+    /// The chain's number, as the request has it or else the market; `None` for a network of neither.
     fn chain(&self, network: &str) -> Option<u64> {
         let request = self.case.request;
         let legs = [&request.origin, &request.destination];
         let leg = legs.into_iter().find(|leg| leg.network == network);
         leg.map(|leg| leg.chain)
+            .or_else(|| (self.case.number)(network))
     }
 
     fn tx_details(&self, network: &str, transaction: &str) -> Option<&'a TxDetails> {

@@ -84,7 +84,8 @@ struct Data {
     #[schema(value_type = Option<Object>)]
     fee_sponsorship: Option<()>,
     route: Option<Route>,
-    /// The service's own share, as quoted.
+    /// The service's own share, as quoted. Only for the owner of the request's key, with
+    /// `includeAuthenticatedData=true`; null otherwise.
     platform_fee: Option<PlatformFee>,
     #[schema(value_type = Option<Object>)]
     quote_oracle_price: Option<()>,
@@ -244,7 +245,7 @@ fn data(sheet: &CaseView<'_>) -> Data {
         fees: sheet.fees(),
         fee_sponsorship: None,
         route: sheet.details().map(|_| route(sheet)),
-        platform_fee: sheet.platform_fee(),
+        platform_fee: sheet.platform_fee().filter(|_| case.authenticated),
         quote_oracle_price: None,
         referrer: owned(&case.request.referrer),
         api_key_name: owned(&case.request.api_key),

@@ -7,7 +7,7 @@ use vm::{EvmAddress, protocol::action::Action};
 use super::*;
 use crate::request::{
     Execution,
-    fact::{Applied, Purpose, Settlement, Standing, State},
+    fact::{Applied, Attempt, Purpose, Settlement, Standing, State},
     fixtures::{self, attempt, deposit, place, sent},
     reason::{FailReason, RefundFailReason},
     summary::Summary,
@@ -107,6 +107,11 @@ fn priced(mut tx_details: TxDetails, (currency, decimals): (&str, u8), dollars: 
     tx_details
 }
 
+/// Of the market's networks the one that no request here names.
+fn number(network: &str) -> Option<u64> {
+    (network == "third").then_some(31_003)
+}
+
 struct Rendered {
     v3: Value,
     v2: Value,
@@ -124,6 +129,7 @@ fn rendered(request: &Request, facts: &Facts, seen: &[(&str, &str, TxDetails)]) 
         request,
         facts,
         tx_details: &tx_details,
+        number: &number,
         own: false,
         authenticated: false,
         order: false,
@@ -223,10 +229,11 @@ fn a_filled_request_is_told_in_full() {
         "quoteOraclePrice",
         "refundCurrencyData",
         "feeSponsorship",
+        // The owner's.
+        "platformFee",
     ] {
         assert_eq!(data.get(name), Some(&Value::Null), "{name}");
     }
-    assert_eq!(data["platformFee"]["totalPlatformFee"]["amount"], "10000");
     assert_eq!(data["externalMetadata"], json!({"moonpayId": null}));
     for name in ["referrer", "apiKeyName"] {
         assert_eq!(data.get(name), None, "{name} is the owner's");
@@ -641,14 +648,22 @@ fn older_editions_say_it_in_their_words() {
 fn the_owner_is_shown_more() {
     let (request, facts) = (request(), filled());
     let tx_details = TxDetailsMap::new();
-    let case = Case {
+    let case = |authenticated| Case {
         request: &request,
         facts: &facts,
         tx_details: &tx_details,
+        number: &number,
         own: true,
-        authenticated: true,
+        authenticated,
         order: true,
     };
+    let unasked = serde_json::to_value(v3(&case(false))).unwrap()["data"].clone();
+    assert_eq!(unasked.get("referrer"), None);
+    assert_eq!(unasked.get("apiKeyName"), None);
+    assert_eq!(unasked.get("platformFee"), Some(&Value::Null));
+    let unasked = serde_json::to_value(v2(&case(false))).unwrap()["data"].clone();
+    assert_eq!(unasked.get("platformFee"), Some(&Value::Null));
+    let case = case(true);
     let data = serde_json::to_value(v3(&case)).unwrap()["data"].clone();
     assert_eq!(data["referrer"], "somebody");
     assert_eq!(data["apiKeyName"], "app");
@@ -658,6 +673,131 @@ fn the_owner_is_shown_more() {
     assert_eq!(v2["referrer"], "somebody");
     assert_eq!(v2["orderData"]["salt"], "1");
     assert_eq!(v2["data"]["platformFee"]["relayFeeBps"], 1);
+}
+
+/// A stranger's deposit for the request, a block before the user's.
+fn strangers(amount: u64) -> Deposit {
+    Deposit {
+        own: false,
+        amount: U256::from(amount),
+        ..paid(2, Standing::Final)
+    }
+}
+
+fn of(deposit: &Deposit, attempt: Attempt) -> Attempt {
+    Attempt {
+        deposit: Some(deposit.onchain_id),
+        ..attempt
+    }
+}
+
+/// What is told of the deposit wherever it is told: its transaction, and its amount in three places.
+fn told_deposit(rendered: &Rendered) -> (Value, [Value; 3]) {
+    let data = &rendered.v3["data"];
+    let origin = &rendered.v3["protocol"]["deposit"]["origin"];
+    let amounts = [
+        origin["amount"].clone(),
+        data["route"]["actual"]["origin"]["inputCurrency"]["amount"].clone(),
+        rendered.v2["data"]["metadata"]["currencyIn"]["amount"].clone(),
+    ];
+    (origin["transactionId"].clone(), amounts)
+}
+
+#[test]
+fn the_deposit_that_pays_is_told_whoever_came_first() {
+    let mut users = paid(3, Standing::Final);
+    users.amount = U256::from(101_000_000);
+    let filling = || of(&users, fill(State::Confirmed(place(9))));
+    let others = |deposit: &Deposit| Attempt {
+        transaction: "0x2".into(),
+        amount: U256::from(1),
+        ..of(
+            deposit,
+            attempt(Purpose::Refund, State::Confirmed(place(8))),
+        )
+    };
+    let (dust, full) = (strangers(1), strangers(100_000_000));
+    for (first, attempts, time) in [
+        (&dust, vec![], None),
+        (&dust, vec![others(&dust)], None),
+        (&dust, vec![filling()], Some(6)),
+        (&dust, vec![others(&dust), filling()], Some(6)),
+        // Both pay: the fill says which one it is for.
+        (&full, vec![filling()], Some(6)),
+        // An older row does not say so.
+        (&dust, vec![fill(State::Confirmed(place(9)))], Some(6)),
+    ] {
+        let facts = Facts {
+            deposits: vec![first.clone(), users.clone()],
+            attempts,
+            ..Facts::default()
+        };
+        let (transaction, amounts) = told_deposit(&rendered(&request(), &facts, &[]));
+        assert_eq!(transaction, json!(users.transaction), "{facts:?}");
+        assert_eq!(amounts, ["101000000"; 3].map(Value::from), "{facts:?}");
+        let summary = Summary::of(&request(), &facts);
+        assert_eq!(summary.fill_time, time, "{facts:?}");
+    }
+    // What the fill was for has left the chain, and what else pays is told.
+    users.standing = Standing::Reorged;
+    let facts = Facts {
+        deposits: vec![dust, users.clone(), full],
+        attempts: vec![of(&users, fill(State::Confirmed(place(9))))],
+        ..Facts::default()
+    };
+    let (_, amounts) = told_deposit(&rendered(&request(), &facts, &[]));
+    assert_eq!(amounts, ["100000000"; 3].map(Value::from));
+}
+
+#[test]
+fn the_deposit_that_went_back_to_the_user_is_told() {
+    let mut users = paid(3, Standing::Final);
+    users.amount = U256::from(50_000_000);
+    let dust = strangers(1);
+    let back = |deposit: &Deposit, hash: &str, units: u64, state: State| Attempt {
+        transaction: hash.into(),
+        amount: U256::from(units),
+        ..of(deposit, attempt(Purpose::Refund, state))
+    };
+    let others = back(&dust, "0x2", 1, State::Confirmed(place(8)));
+    let mut again = paid(5, Standing::Final);
+    again.amount = U256::from(7_000_000);
+    let facts = Facts {
+        deposits: vec![dust, again.clone(), users.clone()],
+        attempts: vec![
+            others,
+            back(&again, "0x3", 6_000_000, State::Broadcast),
+            back(&users, "0x1", 49_000_000, State::Confirmed(place(9))),
+        ],
+        failure: Some(FailReason::DepositedAmountTooLowToFill),
+        ..Facts::default()
+    };
+    let rendered = rendered(&request(), &facts, &[]);
+    assert_eq!(rendered.v3["status"], "refund");
+    let (transaction, amounts) = told_deposit(&rendered);
+    assert_eq!(transaction, json!(users.transaction));
+    assert_eq!(amounts, ["50000000"; 3].map(Value::from));
+    let data = &rendered.v3["data"];
+    assert_eq!(data["refundCurrencyData"]["amount"], "49000000");
+    let kept = &data["fees"]["actual"]["execution"]["amount"];
+    assert_eq!(kept, "1000000");
+}
+
+#[test]
+fn networks_of_neither_side_have_their_numbers() {
+    let mut request = request();
+    let mut facts = filled();
+    for (network, wanted) in [("third", json!(31_003)), ("gone", Value::Null)] {
+        request.order.solver_chain_id = network.into();
+        facts.deposits[0].network = network.into();
+        let told = rendered(&request, &facts, &[]).v3;
+        let protocol = &told["protocol"];
+        assert_eq!(protocol["solver"]["chainId"], wanted, "{network}");
+        assert_eq!(protocol["deposit"]["origin"]["chainId"], wanted);
+        assert_eq!(told["data"]["inTxs"][0]["chainId"], wanted);
+        let fill = &protocol["settlement"]["destination"]["fills"][0];
+        assert_eq!(fill["chainId"], 31_002);
+    }
 }
 
 fn execution(actions: &[String]) -> Value {
