@@ -150,7 +150,7 @@ fn authorization(at: usize, given: &body::Authorization) -> Result<Authorization
         .ok()
         .filter(|parity| *parity <= 1)
         .ok_or_else(|| wrong("yParity: expected 0 or 1"))?;
-    let address = wire::evm_address(&given.address).map_err(|_| {
+    let address = text::evm_address(&given.address).map_err(|_| {
         let what = text::misspelled(&given.address).unwrap_or("expected 0x and 40 hex digits");
         wrong(&format!("address: {what}"))
     })?;

@@ -433,6 +433,45 @@ fn a_misspelled_address_is_named_with_its_field() {
 }
 
 #[test]
+fn letters_of_one_case_are_no_checksum() {
+    for text in [OTHER, USER] {
+        let capital = format!("0x{}", text[2..].to_ascii_uppercase());
+        let parsed = vm::protocol::text::evm_address(&capital);
+        assert!(parsed.is_err(), "the oracle takes no such text");
+        for changes in [
+            json!({"user": capital}),
+            json!({"recipient": capital}),
+            json!({"refundTo": capital}),
+            json!({"referrerAddress": capital}),
+            json!({"appFees": [{"recipient": capital, "fee": "1"}]}),
+            json!({"txs": [{"to": capital, "data": "0x12"}]}),
+        ] {
+            assert_eq!(read(&with(&changes), false), Ok(()), "{changes}");
+        }
+        let mut delegated = authorization();
+        delegated["address"] = capital.clone().into();
+        let changes = json!({"authorizationList": [delegated]});
+        assert_eq!(read(&with(&changes), false), Ok(()), "{changes}");
+        // One digit less, and one letter of another case.
+        refuses(
+            &json!({"user": capital[..41]}),
+            "user: expected an address of its chain",
+        );
+        refuses(
+            &json!({"referrerAddress": capital[..41]}),
+            "referrerAddress: expected 0x and 40 hex digits",
+        );
+        let at = capital.rfind(|letter: char| letter.is_ascii_uppercase());
+        let at = at.unwrap();
+        let mixed = [&capital[..at], &text[at..=at], &capital[at + 1..]].concat();
+        refuses(
+            &json!({"recipient": mixed}),
+            "recipient: checksum of the address is wrong",
+        );
+    }
+}
+
+#[test]
 fn messages_speak_json() {
     for (changes, message) in [
         (

@@ -1,11 +1,11 @@
 //! Texts of a body as values.
 
-use std::num::NonZero;
+use std::{borrow::Cow, num::NonZero};
 
 use alloy::primitives::U256;
 use vm::{
-    Address, ChainSpec, Family,
-    protocol::{BASIS_POINTS, text::evm_address},
+    Address, ChainSpec, CodecError, EvmAddress, Family,
+    protocol::{BASIS_POINTS, text as wire},
 };
 
 use super::super::{
@@ -82,8 +82,22 @@ pub fn bad(field: &str, text: &str) -> Refused {
 /// What is wrong with `0x` and 40 hex digits in mixed case, which is their checksum (EIP-55).
 pub fn misspelled(text: &str) -> Option<&'static str> {
     let lower = text.strip_prefix("0x")?.to_ascii_lowercase();
-    let meant = evm_address(&format!("0x{lower}")).is_ok() && evm_address(text).is_err();
+    let meant = wire::evm_address(&format!("0x{lower}")).is_ok() && evm_address(text).is_err();
     meant.then_some("checksum of the address is wrong")
+}
+
+/// Parses an EVM address: with letters of one case, or with a correct checksum.
+pub fn evm_address(text: &str) -> Result<EvmAddress, CodecError> {
+    wire::evm_address(&without_capitals(text))
+}
+
+/// Hex without a lower-case letter, in lower case: it has no checksum (EIP-55). Any other text as it is.
+fn without_capitals(text: &str) -> Cow<'_, str> {
+    let capitals = |digits: &&str| !digits.bytes().any(|byte| byte.is_ascii_lowercase());
+    match text.strip_prefix("0x").filter(capitals) {
+        Some(digits) => format!("0x{}", digits.to_ascii_lowercase()).into(),
+        None => text.into(),
+    }
 }
 
 fn invalid(what: impl Into<String>) -> Refused {
