@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    About, Access, ApiError, Docs, Query, Request, Response, Route, Shape, error::Described,
+    About, Access, ApiError, Docs, Handler, Query, Request, Response, Route, Shape,
+    error::Described,
 };
 
 const EXPOSITION: HeaderValue =
@@ -68,6 +69,25 @@ struct Alive {
     version: Option<String>,
 }
 
+/// The answer of a live process on the integrator's surface.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AliveWithReport)]
+struct Reported {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    report: Option<Report>,
+}
+
+/// What is known of the process.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LivenessReport)]
+struct Report {
+    version: String,
+}
+
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 struct Lives {
@@ -75,15 +95,27 @@ struct Lives {
     with_report: Option<String>,
 }
 
-/// For surfaces that reveal nothing of the inside.
-pub static LIVES: [Route<System>; 2] = [alive("/lives"), alive("/lives/v1")];
+/// For the integrator's surface: its clients look for the version in a report.
+pub static LIVES: [Route<System>; 2] = [reported("/lives"), reported("/lives/v1")];
+
+const fn reported(path: &'static str) -> Route<System> {
+    live(path, Shape::of::<Reported>(), |system, request| {
+        async move { lives_with_report(&system, &request) }.boxed()
+    })
+}
 
 const fn alive(path: &'static str) -> Route<System> {
+    live(path, Shape::of::<Alive>(), |system, request| {
+        async move { lives(&system, &request) }.boxed()
+    })
+}
+
+const fn live(path: &'static str, answer: Shape, handler: Handler<System>) -> Route<System> {
     Route {
         method: Method::GET,
         path,
         access: Access::Open,
-        handler: |system, request| async move { lives(&system, &request) }.boxed(),
+        handler,
         docs: Some(Docs {
             summary: "Check liveness",
             text: "For load balancers and clients that choose a server: a 200 says that requests are answered, not \
@@ -91,7 +123,7 @@ const fn alive(path: &'static str) -> Route<System> {
             group: "Service",
             query: Query::of::<Lives>(),
             body: None,
-            answer: Shape::of::<Alive>(),
+            answer,
             also: &[],
         }),
     }
@@ -141,14 +173,28 @@ pub static OPERATIONS: [Route<System>; 3] = [
 ];
 
 fn lives(system: &System, request: &Request) -> Result<Response, ApiError> {
+    Response::json(&Alive {
+        status: "ok",
+        version: version(system, request)?,
+    })
+}
+
+fn lives_with_report(system: &System, request: &Request) -> Result<Response, ApiError> {
+    let version = version(system, request)?;
+    Response::json(&Reported {
+        status: "ok",
+        version: version.clone(),
+        report: version.map(|version| Report { version }),
+    })
+}
+
+/// `None` where nobody asks for it.
+fn version(system: &System, request: &Request) -> Result<Option<String>, ApiError> {
     let asked: Lives = request.query()?;
     let report = matches!(asked.with_report.as_deref(), Some("1" | "true"));
     // The network's clients know the text `undefined` for a build without a tag.
     let version = || system.version.clone().unwrap_or_else(|| "undefined".into());
-    Response::json(&Alive {
-        status: "ok",
-        version: report.then(version),
-    })
+    Ok(report.then(version))
 }
 
 async fn ready(system: &System) -> Result<Response, ApiError> {

@@ -120,6 +120,31 @@ fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn apps_find_the_version_in_a_report_and_the_oracles_clients_where_it_was() {
+    let daemon = setup().with("IMAGE_TAG", "v9").start().await;
+    daemon.ask("GET", "/lives/v1", &[], None).await;
+    let (apps, oracle) = (daemon.integrator_url(), daemon.url.as_str());
+    let plain = r#"{"status":"ok"}"#;
+    let reported = r#"{"status":"ok","version":"v9","report":{"version":"v9"}}"#;
+    for (base, path, wanted) in [
+        (apps, "/lives", plain),
+        (apps, "/lives?withReport=true", reported),
+        (apps, "/lives/v1?withReport=1", reported),
+        (apps, "/lives?withReport=false", plain),
+        (oracle, "/lives/v1", plain),
+        (
+            oracle,
+            "/lives/v1?withReport=true",
+            r#"{"status":"ok","version":"v9"}"#,
+        ),
+    ] {
+        let answer = reqwest::get(format!("{base}{path}")).await.unwrap();
+        assert_eq!(answer.text().await.unwrap(), wanted, "{base}{path}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_opens_what_it_may_and_ends_when_it_is_revoked() {
     let daemon = setup().start().await;
     let data_dir = daemon.data_dir();
