@@ -109,7 +109,8 @@ pub static ROUTES: &[Route<State>] = &[
         (
             "Quotes",
             "Quote a request (deprecated)",
-            "Deprecated: use `POST /quote/v2`, which takes the same body and gives the same answer.",
+            "Deprecated: use `POST /quote/v2`, which takes the same body and gives the same answer, but for the checks \
+             of its steps: here they name `GET /intents/status`, the only one that clients before 3.0 know.",
         ),
         (QUOTE, Shape::of::<quotes::Answer>()),
         |state, request| -> Answer { Box::pin(quotes::deprecated(state, request)) },
