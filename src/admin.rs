@@ -32,7 +32,7 @@ use crate::{
         journal::{Entry, Halt, Void},
     },
     index::admin::Standing,
-    solver::settle::claim::OutcomeClaim,
+    solver::settle::outcome_claim::OutcomeClaim,
 };
 
 /// Longest question, in bytes: a webhook with its headers, escaped.

@@ -58,7 +58,7 @@ use crate::{
     },
     hub::{Hub, Settings},
     index::troubles::Troubles,
-    solver::settle::claim::Claims,
+    solver::settle::outcome_claim::OutcomeClaims,
     store::{
         Making, Store,
         integrators::Integrators,
@@ -208,7 +208,7 @@ impl Daemon {
         let handles = Handles {
             journal: self.journal,
             integrator_admin,
-            claims: Claims { requests, keys },
+            claims: OutcomeClaims { requests, keys },
             webhooks,
             accounts,
             solver,

@@ -27,7 +27,7 @@ use crate::{
     index, solver,
     solver::{
         account::SolverAccount,
-        settle::claim::{Claims, ClaimsError},
+        settle::outcome_claim::{OutcomeClaimError, OutcomeClaims},
     },
     webhook,
 };
@@ -45,7 +45,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Handles {
     pub journal: Arc<Journal>,
     pub integrator_admin: IntegratorAdmin,
-    pub claims: Claims,
+    pub claims: OutcomeClaims,
     /// `None`: this daemon is an oracle only.
     pub webhooks: Option<webhook::admin::AdminHandle>,
     /// The solver's accounts; none in an oracle only.
@@ -70,7 +70,7 @@ enum ServeError {
     #[error(transparent)]
     Solver(#[from] solver::admin::AdminError),
     #[error(transparent)]
-    Claims(#[from] ClaimsError),
+    OutcomeClaim(#[from] OutcomeClaimError),
     #[error("this daemon has no integrator API")]
     OracleOnly,
     #[error("this daemon has no solver")]

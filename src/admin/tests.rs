@@ -24,7 +24,7 @@ use crate::{
         header,
     },
     sign::raw::RawKey,
-    solver::settle::claim::Claims,
+    solver::settle::outcome_claim::OutcomeClaims,
     store::{
         Batch, Store,
         integrators::Integrators,
@@ -55,7 +55,7 @@ async fn running() -> Running {
     let journal = Arc::new(Journal::new(store.clone(), signer));
     let requests = Requests::new(store.clone());
     let bells = [("base".to_owned(), Arc::default())].into();
-    let claims = Claims {
+    let claims = OutcomeClaims {
         requests: requests.clone(),
         keys: None,
     };

@@ -26,7 +26,7 @@ use crate::{
         judging::{Judged, Judging},
         rules::Rules,
     },
-    solver::settle::claim::OutcomeClaim,
+    solver::settle::outcome_claim::OutcomeClaim,
 };
 
 /// Who explains cannot tell which other claims are about a transaction that ends no order of the daemon's.

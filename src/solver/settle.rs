@@ -2,9 +2,9 @@
 //! executes both. It works on rows of its own and on a chain of its own, so that it delays no fill. A row stays until
 //! the contract has executed both, or the operator writes it off.
 
-pub mod claim;
 pub mod execution;
 pub mod oracle;
+pub mod outcome_claim;
 mod task;
 
 use std::sync::Arc;

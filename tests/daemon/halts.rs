@@ -17,7 +17,7 @@ use intentd::{
     cli::Arguments,
     hub::{Hub, Settings},
     sign::raw::RawKey,
-    solver::settle::claim::Claims,
+    solver::settle::outcome_claim::OutcomeClaims,
     store::{Store, integrators::Integrators, requests::Requests, sled::SledStore},
 };
 use serde_json::json;
@@ -90,7 +90,7 @@ async fn handles(journal: &Arc<Journal>, store: &Arc<SledStore>) -> Handles {
             plain: false,
             clock: || 1_700_000_000_000,
         },
-        claims: Claims {
+        claims: OutcomeClaims {
             requests: Requests::new(store.clone()),
             keys: None,
         },

@@ -13,7 +13,7 @@ use vm::{
     protocol::limits,
 };
 
-use super::claim::{self, Payment};
+use super::outcome_claim::{self, EndingPayment};
 use crate::{
     request::{Request, fact::Deposit},
     store::rows::settlement::Settlement,
@@ -125,12 +125,12 @@ impl OracleClient {
         deposit: &Deposit,
         (settlement, vouched): (&Settlement, Option<&str>),
     ) -> Result<Value, Refused> {
-        let payment = Payment {
+        let payment = EndingPayment {
             purpose: settlement.purpose,
             transaction: &settlement.transaction,
             option: settlement.option,
         };
-        let (route, mut body) = claim::body(request, deposit, payment);
+        let (route, mut body) = outcome_claim::body(request, deposit, payment);
         body["requestPeerSignatures"] = true.into();
         if let Some(vouched) = vouched {
             body["solverSignature"] = vouched.into();

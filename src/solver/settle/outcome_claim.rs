@@ -18,7 +18,7 @@ use crate::{
 
 /// A payment that ended an order.
 #[derive(Clone, Copy, Debug)]
-pub struct Payment<'a> {
+pub struct EndingPayment<'a> {
     pub purpose: Purpose,
     pub transaction: &'a str,
     /// The index of the refund option of the order's input.
@@ -26,7 +26,11 @@ pub struct Payment<'a> {
 }
 
 /// The oracle's route and the body of the claim that `payment` ended the order of `request`, which `deposit` paid for.
-pub fn body(request: &Request, deposit: &Deposit, payment: Payment<'_>) -> (&'static str, Value) {
+pub fn body(
+    request: &Request,
+    deposit: &Deposit,
+    payment: EndingPayment<'_>,
+) -> (&'static str, Value) {
     let mut body = json!({
         "order": request.order,
         "orderSignature": request.order_signature,
@@ -66,7 +70,7 @@ pub struct OutcomeClaim {
 
 /// Why it is not known whether there is a claim.
 #[derive(Debug, thiserror::Error)]
-pub enum ClaimsError {
+pub enum OutcomeClaimError {
     #[error(transparent)]
     Requests(#[from] RequestsError),
     #[error(transparent)]
@@ -75,20 +79,20 @@ pub enum ClaimsError {
 
 /// The claims about orders of this daemon's requests.
 #[derive(Clone)]
-pub struct Claims {
+pub struct OutcomeClaims {
     pub requests: Requests,
     /// The keys of its solver; `None`: an oracle only.
     pub keys: Option<Keys>,
 }
 
-impl Claims {
+impl OutcomeClaims {
     /// The claim that `transaction` of `network` ended `order`. `None` where no request here has the order, and for
     /// what is no claim by itself: the user's own transactions, and an excess that is given back.
     pub async fn of(
         &self,
         order: &B256,
         (network, transaction): (&str, &str),
-    ) -> Result<Option<OutcomeClaim>, ClaimsError> {
+    ) -> Result<Option<OutcomeClaim>, OutcomeClaimError> {
         let Some(request) = self.requests.by_order(order).await? else {
             return Ok(None);
         };
@@ -113,7 +117,7 @@ impl Claims {
             }
             _ => None,
         };
-        let payment = Payment {
+        let payment = EndingPayment {
             purpose,
             transaction,
             option,
@@ -206,7 +210,7 @@ mod tests {
     }
 
     /// The claims of a daemon with this request, two deposits for it, and these payments.
-    async fn claims(request: &Request, attempts: &[Attempt]) -> Claims {
+    async fn claims(request: &Request, attempts: &[Attempt]) -> OutcomeClaims {
         let requests = Requests::new(Arc::new(MemoryStore::new()));
         requests.insert(request, Batch::new()).await.unwrap();
         let known = requests.record(&request.id, 1, Batch::new(), |facts| {
@@ -219,7 +223,7 @@ mod tests {
             former: [].into(),
             family: vm::SETTLEMENT,
         };
-        Claims {
+        OutcomeClaims {
             requests,
             keys: Some(keys),
         }
@@ -294,7 +298,7 @@ mod tests {
     async fn an_oracle_only_signs_no_claim() {
         let request = fixtures::request(1);
         let fill = sent(Purpose::Fill, ("destination", "0xf1"));
-        let claims = Claims {
+        let claims = OutcomeClaims {
             keys: None,
             ..claims(&request, &[fill]).await
         };
