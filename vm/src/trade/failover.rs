@@ -21,8 +21,10 @@ use crate::{
 const SPREAD: u128 = 4;
 /// How far apart the work is that a quorum's providers find, at most.
 const APART: u64 = 2;
-/// Another answer changes little where two differ by no more than a part in so many: a block's steepest rise.
-const PART: u64 = 8;
+/// A base rate rises from one block to the next by one part in so many at most. Where two answers differ by no more,
+/// another one changes little.
+const STEEPEST_RISE: u64 = 8;
+
 /// The providers of one chain, and how many of them must agree.
 #[derive(Clone)]
 pub struct Failover {
@@ -119,7 +121,8 @@ impl Failover {
         }
     }
 
-    /// What a quorum answers, yes or no; an error where neither has a quorum.
+    /// What a quorum answers, yes or no; an error where neither has a quorum. Where both have one (two of four providers say
+    /// yes, and two say no) it is yes. [`Self::agree`] takes the one that is heard first.
     pub(crate) async fn holds<F: Future<Output = Result<bool, ReadError>>>(
         &self,
         what: &'static str,
@@ -230,7 +233,7 @@ impl Failover {
 /// Whether two verdicts are the same, with work that is nearly the same.
 fn is_like_work(one: &Result<u64, Revert>, other: &Result<u64, Revert>) -> bool {
     match (one, other) {
-        (Ok(one), Ok(other)) => one.abs_diff(*other) <= *one.min(other) / PART,
+        (Ok(one), Ok(other)) => one.abs_diff(*other) <= *one.min(other) / STEEPEST_RISE,
         (one, other) => one.is_err() == other.is_err(),
     }
 }

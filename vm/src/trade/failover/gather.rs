@@ -107,8 +107,8 @@ impl Failover {
         self.gather_near(what, (alike, alike), question).await
     }
 
-    /// As [`Self::gather`]. Once a quorum is `near`, and not alike, the others have half a second: for what differs by little
-    /// that somebody quick gains by a lie.
+    /// As [`Self::gather`]. Once a quorum is `near` but not `alike`, the others have half a second instead of two: used where
+    /// a quick liar gains little.
     pub(crate) async fn gather_near<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,

@@ -12,7 +12,7 @@ use futures::{
 };
 use tokio::time::Instant;
 
-use super::{Failover, PART, greatest};
+use super::{Failover, STEEPEST_RISE, greatest};
 use crate::{
     ReadError,
     trade::{FeeRate, TradingProvider},
@@ -61,9 +61,11 @@ impl Failover {
 
     async fn said_rates(&self) -> Result<Vec<FeeRate>, ReadError> {
         let ask = |provider: TradingProvider| async move { provider.writer.rate().await };
-        // Where two are heard the lower bid counts. Who is quick and lies takes a bid off, and adds nothing: what is signed
-        // waits until it is replaced, and users are charged that much less: where bids are all that is paid, nearly all.
-        self.gather_near("fees", (is_beside, is_level), ask).await
+        // Of a quorum of two the lower bid counts. A provider that lies quickly can therefore lower the bid, not raise it:
+        // what is signed is included later, after a replacement, and users are charged less. Where there is no base
+        // (Solana) the bid is all that work costs.
+        self.gather_near("fees", (has_like_base_and_bid, has_like_base), ask)
+            .await
     }
 
     /// The base rate that a quorum roughly agrees on, and the bid that a quorum of those who do, and at least half of them,
@@ -117,16 +119,16 @@ impl Failover {
 }
 
 /// Whether two base rates are as near as those of blocks that follow each other.
-fn is_level(one: &FeeRate, other: &FeeRate) -> bool {
-    let part = one.base.min(other.base).div_ceil(PART.into());
-    one.base.abs_diff(other.base) <= part
+fn has_like_base(one: &FeeRate, other: &FeeRate) -> bool {
+    let rise = one.base.min(other.base).div_ceil(STEEPEST_RISE.into());
+    one.base.abs_diff(other.base) <= rise
 }
 
 /// Whether two rates are so near that a third one changes little: with bids of one size, too.
-fn is_beside(one: &FeeRate, other: &FeeRate) -> bool {
+fn has_like_base_and_bid(one: &FeeRate, other: &FeeRate) -> bool {
     let low = one.priority.min(other.priority);
     let high = one.priority.max(other.priority);
-    is_level(one, other) && high <= low.saturating_mul(2)
+    has_like_base(one, other) && high <= low.saturating_mul(2)
 }
 
 /// The middle of what is said in `part`, and all that is near the upper middle. Of two in the middle the lower one counts,
