@@ -89,7 +89,7 @@ pub async fn rate(chain: &PricingChain) -> Result<FeeRate, Refused> {
 /// Refuses where providers are so far apart that a payment costs more than twice what is charged for it: such a fill would
 /// wait from the beginning.
 fn payable(chain: &PricingChain, rate: FeeRate) -> Result<(), Refused> {
-    let signed = chain.providers.signed(rate).expected();
+    let signed = chain.providers.rate_as_signed(rate).expected();
     match signed > rate.expected().saturating_mul(2) {
         true => Err(ReadError::Quorum("fees: too far apart to fill by".into()).into()),
         false => Ok(()),
@@ -213,7 +213,7 @@ impl Reading<'_, '_> {
                 .context
                 .chain(&intent.origin)?
                 .providers
-                .signed(rates.0),
+                .rate_as_signed(rates.0),
             destination_rate: rates.1,
             balance,
             unspent,

@@ -32,7 +32,8 @@ impl Solver {
         draft: &Draft,
     ) -> Result<Option<Amount>, SolverError> {
         let (request, order) = (&view.request, view.request.order_id);
-        let rate = account.chain.providers.signed(account.recent_rate().await?);
+        let rate = account.recent_rate().await?;
+        let rate = account.chain.providers.rate_as_signed(rate);
         let work = request.fill_work;
         let charged = request.fill_rate.saturating_mul(Amount::from(work));
         let more = rate.of(work).saturating_sub(charged);

@@ -245,7 +245,8 @@ impl Solver {
         request: &Request,
         payment: &Payment,
     ) -> Result<bool, SolverError> {
-        let rate = account.chain.providers.signed(account.rate().await?);
+        let rate = account.rate().await?;
+        let rate = account.chain.providers.rate_as_signed(rate);
         let fee = rate.of(most_work(account, request));
         let value = payment.fill.draft.value;
         let mut needed = value.saturating_add(fee);

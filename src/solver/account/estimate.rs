@@ -105,7 +105,7 @@ impl SolverAccount {
         let besides = self.chain.providers.fees.besides(&trial).await?;
         Ok(Fee {
             work,
-            rate: self.chain.providers.signed(rate),
+            rate: self.chain.providers.rate_as_signed(rate),
             besides,
         })
     }

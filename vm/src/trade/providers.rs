@@ -149,8 +149,9 @@ pub struct ListedContracts<'a> {
 }
 
 impl Providers {
-    /// What a unit of work costs a transaction that is signed at `rate`.
-    pub fn signed(&self, rate: FeeRate) -> FeeRate {
+    /// What a unit of work costs a transaction that is signed at `rate`. One sum in `base`, `priority` 0, where transactions
+    /// pay as signed.
+    pub fn rate_as_signed(&self, rate: FeeRate) -> FeeRate {
         match self.pays_as_signed {
             true => FeeRate::new(rate.between().min(self.limits.rate), 0),
             false => rate,

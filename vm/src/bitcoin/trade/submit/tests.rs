@@ -204,7 +204,7 @@ async fn of_two_rates_that_are_near_the_middle_is_paid_and_the_lower_one_charged
         let mut rig = Rig::through(&[1_000_000], providers);
         let rate = rig.providers.failover.rate().await.unwrap();
         assert_eq!(rate.expected(), charged);
-        let signed = rig.providers.signed(rate);
+        let signed = rig.providers.rate_as_signed(rate);
         assert_eq!(signed.expected(), u128::from(paid));
         let made = newest(&rig.pays(60_000).await);
         let fee = 1_000_000 - 60_000 - given(&made, &rig.script);
