@@ -192,7 +192,7 @@ impl Esplora {
                 // It would be too large with every read, and others would wait for it.
                 Err(ReadError::TooLarge) if below.is_some() => {
                     let (provider, address) = (self.provider(), &payee.address);
-                    tracing::warn!(provider, %address, ?below, "a page of transactions is too large: what is older is not found");
+                    tracing::warn!(provider, %address, ?below, "a page of transactions is too large: it is left out, with what lies between it and the next place where reading goes on");
                     history.open.pop();
                 }
                 Err(error) => return Err(error),
