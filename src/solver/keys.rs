@@ -29,8 +29,8 @@ pub struct Keys {
 
 impl Keys {
     /// The key that an order's solver has, if it is one of ours.
-    pub fn of(&self, family: &Family, solver: &str) -> Option<&Arc<dyn Signer>> {
-        let named = family.address(solver).ok()?;
+    fn of(&self, solver: &str) -> Option<&Arc<dyn Signer>> {
+        let named = self.family.address(solver).ok()?;
         let same = |key: &&Arc<dyn Signer>| named.bytes() == key.address().as_slice();
         std::iter::once(&self.current)
             .chain(&*self.former)
@@ -39,18 +39,17 @@ impl Keys {
 
     /// Whether an order that names `solver` was promised with one of these keys.
     pub fn own(&self, solver: &str) -> bool {
-        self.of(self.family, solver).is_some()
+        self.of(solver).is_some()
     }
 
     /// The signature of the order's solver for the claim of a payment that used up `deposit`. Oracles ask for it where
     /// the deposit falls short of the order, and where another account than the order's solver gave it back.
     pub async fn vouched(
         &self,
-        family: &Family,
         request: &Request,
         (purpose, deposit): (Purpose, B256),
     ) -> Result<Option<String>, SignError> {
-        let Some(key) = self.of(family, &request.order.solver) else {
+        let Some(key) = self.of(&request.order.solver) else {
             return Ok(None);
         };
         let outcome = match purpose {

@@ -211,9 +211,9 @@ impl Settler {
     }
 
     async fn outcome(&self, task: &Task, deposit: &Deposit) -> Result<Value, Refused> {
-        let (family, settlement) = (self.account.chain.family(), &task.settlement);
+        let settlement = &task.settlement;
         let paid = (settlement.purpose, settlement.deposit);
-        let vouched = self.keys.vouched(family, &task.request, paid).await;
+        let vouched = self.keys.vouched(&task.request, paid).await;
         let vouched = vouched.map_err(|error| Refused::Now(error.to_string()))?;
         self.oracle
             .outcome(&task.request, deposit, (settlement, vouched.as_deref()))

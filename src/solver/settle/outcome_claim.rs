@@ -113,7 +113,7 @@ impl OutcomeClaims {
         let signature = match (&self.keys, sent.map(|sent| &sent.state)) {
             (Some(keys), Some(State::Confirmed(_))) => {
                 let paid = (purpose, deposit.onchain_id);
-                keys.vouched(keys.family, &request, paid).await?
+                keys.vouched(&request, paid).await?
             }
             _ => None,
         };
