@@ -44,7 +44,7 @@ use crate::{
         exposure::Exposure,
         settle::{
             Settler,
-            oracle::{Carrier, OracleClient},
+            oracle::{OracleClient, OracleTransport},
         },
         worker::{Pace, Worker},
     },
@@ -61,7 +61,7 @@ pub struct Outside {
     /// Asks HTTP services for prices; follows no redirects.
     pub client: reqwest::Client,
     /// Brings questions to the oracle that attests for the settler; `None`: settlements wait.
-    pub oracle: Option<Arc<dyn Carrier>>,
+    pub oracle: Option<Arc<dyn OracleTransport>>,
     pub pace: Pace,
 }
 

@@ -25,7 +25,7 @@ use crate::{
         self,
         account::SolverAccount,
         keys::Keys,
-        settle::oracle::{Carrier, Http},
+        settle::oracle::{Http, OracleTransport},
         worker::Pace,
     },
     store::{Store, integrators::Integrators, reserve::Reserve},
@@ -66,7 +66,7 @@ impl Outside {
         let asked = trading.oracle.as_ref();
         let oracle = asked.map(|asked| {
             let http = Http::new(asked.url.clone(), asked.key.clone(), ORACLE_PATIENCE)?;
-            Ok::<_, anyhow::Error>(Arc::new(http) as Arc<dyn Carrier>)
+            Ok::<_, anyhow::Error>(Arc::new(http) as Arc<dyn OracleTransport>)
         });
         Ok(Self {
             clock: unix_millis,

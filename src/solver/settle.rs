@@ -117,8 +117,7 @@ impl Settler {
         if let Err(error) = &acted
             && !matches!(error, SolverError::Requests(_))
         {
-            let why = acted.as_ref().err().map(ToString::to_string);
-            let next = task.later(&why.unwrap_or_default());
+            let next = task.later(&error.to_string());
             self.keep(&task, &next, self.account.batch(), |_| ())
                 .await?;
         }

@@ -34,7 +34,10 @@ use intentd::{
         chain::TradingChain,
         claimable,
         keys::Keys,
-        settle::{Settler, oracle::OracleClient},
+        settle::{
+            Settler,
+            oracle::{Http, OracleClient},
+        },
     },
     store::{
         Batch, Store,
@@ -146,11 +149,12 @@ impl Rig {
         let limits = SendLimits::default();
         let account = SolverAccount::open(Arc::new(chain), store, &keyring, limits, self.now);
         let url = format!("http://{}", self.between.address).parse().unwrap();
+        let http = Http::new(url, None, std::time::Duration::from_secs(30)).unwrap();
         Settler {
             keys,
             requests: self.requests.clone(),
             account: Arc::new(account.await.unwrap()),
-            oracle: OracleClient::new(url, None, std::time::Duration::from_secs(30)).unwrap(),
+            oracle: OracleClient::over(Arc::new(http)),
             contract: self.contract.clone(),
             exposure: Arc::default(),
         }

@@ -21,7 +21,7 @@ use intentd::{
         engine::{Base, Engine, Outside},
     },
     sign::KeyRing,
-    solver::{account::SolverAccount, settle::oracle::Carrier, worker::Pace},
+    solver::{account::SolverAccount, settle::oracle::OracleTransport, worker::Pace},
     store::Store,
     webhook::guard::Reach,
 };
@@ -170,7 +170,7 @@ pub struct Inside {
 }
 
 #[async_trait]
-impl Carrier for Inside {
+impl OracleTransport for Inside {
     async fn post(&self, path: &str, body: &Value) -> Result<(StatusCode, Vec<u8>), String> {
         let asked = (path.to_owned(), body.clone());
         self.asked.lock().unwrap().push(asked);

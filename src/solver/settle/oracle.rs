@@ -32,12 +32,12 @@ const NOT_YET: &[&str] = &[
 /// Asks an oracle for executions. Clones share the connection.
 #[derive(Clone)]
 pub struct OracleClient {
-    carrier: Arc<dyn Carrier>,
+    transport: Arc<dyn OracleTransport>,
 }
 
 /// Transports a question to an oracle, and its answer back.
 #[async_trait]
-pub trait Carrier: Send + Sync {
+pub trait OracleTransport: Send + Sync {
     /// Posts `body` to a path of the oracle; the answer whatever its status. `Err`: there is none.
     async fn post(&self, path: &str, body: &Value) -> Result<(StatusCode, Vec<u8>), String>;
 }
@@ -65,7 +65,7 @@ impl Http {
 }
 
 #[async_trait]
-impl Carrier for Http {
+impl OracleTransport for Http {
     async fn post(&self, path: &str, body: &Value) -> Result<(StatusCode, Vec<u8>), String> {
         let base = self.url.as_str().trim_end_matches('/');
         let mut request = self.client.post(format!("{base}{path}")).json(body);
@@ -95,17 +95,8 @@ pub enum Refused {
 }
 
 impl OracleClient {
-    /// Asks over HTTP; see [`Http::new`].
-    pub fn new(
-        url: Url,
-        key: Option<SecretString>,
-        timeout: Duration,
-    ) -> Result<Self, reqwest::Error> {
-        Ok(Self::over(Arc::new(Http::new(url, key, timeout)?)))
-    }
-
-    pub fn over(carrier: Arc<dyn Carrier>) -> Self {
-        Self { carrier }
+    pub fn over(transport: Arc<dyn OracleTransport>) -> Self {
+        Self { transport }
     }
 
     /// The execution of a deposit's transaction.
@@ -152,7 +143,7 @@ impl OracleClient {
     }
 
     async fn once(&self, path: &str, body: &Value) -> Result<Value, Refused> {
-        let answer = self.carrier.post(path, body).await;
+        let answer = self.transport.post(path, body).await;
         let (status, bytes) = answer.map_err(Refused::Now)?;
         read(status, &bytes)
     }

@@ -11,7 +11,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::{task::LONGEST_PAUSE, *};
+use super::{oracle::Http, task::LONGEST_PAUSE, *};
 use crate::{
     request::{Request, fixtures},
     solver::tests::rig::{ROUTER, Rig},
@@ -57,8 +57,8 @@ async fn oracle(answers: Vec<(u16, Value)>) -> (OracleClient, Answers, Asked) {
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     });
-    let oracle = OracleClient::new(url.parse().unwrap(), None, Duration::from_secs(5)).unwrap();
-    (oracle, answers, asked)
+    let http = Http::new(url.parse().unwrap(), None, Duration::from_secs(5)).unwrap();
+    (OracleClient::over(Arc::new(http)), answers, asked)
 }
 
 /// What the oracle answers about a side of a filled order.
