@@ -1,10 +1,10 @@
 //! A chain in memory that executes what the test's codec made: it includes, drops, replaces and reorgs transactions, and
 //! knows every balance by replaying its blocks. Its providers are scripts that answer from it.
 
+mod accounts;
 mod family;
 mod provider;
 mod reader;
-mod rent;
 mod world;
 
 use std::sync::{Arc, Mutex};
@@ -17,8 +17,8 @@ use vm::{
 };
 
 use self::{
+    accounts::Accounts,
     family::Codec,
-    rent::Rented,
     world::{Tx, nonce_of},
 };
 pub use self::{family::Steps, world::World};
@@ -213,14 +213,14 @@ impl FakeChain {
         let opened = opened.unwrap().unwrap();
         let (without_code, pays_as_signed) =
             self.with(|world| (world.without_code, world.pays_as_signed));
-        let rented = Arc::new(Rented {
+        let accounts = Arc::new(Accounts {
             chain: self.clone(),
             fees: opened.fees.clone(),
             accounts: opened.accounts.clone(),
         });
         Providers {
-            fees: rented.clone(),
-            accounts: rented,
+            fees: accounts.clone(),
+            accounts,
             contracts: opened.contracts.filter(|_| !without_code),
             pays_as_signed,
             ..opened

@@ -1,125 +1,20 @@
 //! What an account tells its family of its open attempts.
 
-use std::sync::{Arc, Mutex};
+use alloy::primitives::{Bytes, U256};
 
-use alloy::primitives::U256;
-use async_trait::async_trait;
-use vm::{
-    Bytes, Chain, CodecError,
-    trade::{
-        Account, Attempt, Broadcast, Goal, Known, OpenAccount, Outlook, Prepared, Signer, Status,
-        SubmitError, Submitter,
-    },
-};
+use super::{chain::FakeChain, rig::Rig};
+use crate::request::Request;
 
-use super::rig::Rig;
-use crate::{
-    request::Request,
-    sign::KeyRing,
-    solver::{
-        Solver,
-        account::{SendLimits, SolverAccount},
-        chain::TradingChain,
-    },
-};
-
-/// What was named as held, and whether some is left to others, for each attempt that was prepared.
-type Heard = Arc<Mutex<Vec<(Vec<Bytes>, bool)>>>;
-
-/// Opens accounts of which it is heard what they name.
-struct Listening {
-    accounts: Arc<dyn OpenAccount>,
-    heard: Heard,
-}
-
-impl OpenAccount for Listening {
-    fn account(
-        &self,
-        chain: &Chain,
-        key: Arc<dyn Signer>,
-        most: u128,
-    ) -> Result<Account, CodecError> {
-        let mut account = self.accounts.account(chain, key, most)?;
-        account.submitter = Arc::new(Heeding {
-            submitter: account.submitter,
-            heard: self.heard.clone(),
-        });
-        Ok(account)
-    }
-}
-
-struct Heeding {
-    submitter: Arc<dyn Submitter>,
-    heard: Heard,
-}
-
-#[async_trait]
-impl Submitter for Heeding {
-    async fn look(&self, goal: Goal<'_>, first: bool) -> Result<Box<dyn Outlook>, SubmitError> {
-        Ok(Box::new(Watched {
-            outlook: self.submitter.look(goal, first).await?,
-            heard: self.heard.clone(),
-        }))
-    }
-
-    async fn replace(
-        &self,
-        attempt: &Attempt,
-        cancel: bool,
-    ) -> Result<Option<Attempt>, SubmitError> {
-        self.submitter.replace(attempt, cancel).await
-    }
-
-    async fn send(&self, attempt: &Attempt) -> Result<Option<Broadcast>, SubmitError> {
-        self.submitter.send(attempt).await
-    }
-
-    async fn status(&self, attempt: &Attempt) -> Result<Status, SubmitError> {
-        self.submitter.status(attempt).await
-    }
-
-    async fn reached(&self) -> Result<Bytes, SubmitError> {
-        self.submitter.reached().await
-    }
-}
-
-struct Watched {
-    outlook: Box<dyn Outlook>,
-    heard: Heard,
-}
-
-#[async_trait]
-impl Outlook for Watched {
-    async fn prepare(self: Box<Self>, known: Known<'_>) -> Result<Prepared, SubmitError> {
-        let Self { outlook, heard } = *self;
-        let mut held = known.held.to_vec();
-        held.sort_unstable();
+/// What was named as held, and whether some is left to others, for each attempt that was prepared since the last look.
+fn named(chain: &FakeChain) -> Vec<(Vec<Bytes>, bool)> {
+    let all = chain.with(|world| std::mem::take(&mut world.named));
+    let each = all.into_iter().map(|mut one| {
+        one.held.sort_unstable();
         // Each attempt of this family holds one.
-        assert_eq!(known.attempts.len(), held.len());
-        heard.lock().unwrap().push((held, known.keeps));
-        outlook.prepare(known).await
-    }
-}
-
-/// The process starts; it is heard what its account of the network names.
-async fn listening(rig: &Rig, network: &str) -> (Solver, Heard) {
-    let mut solver = rig.solver().await;
-    let heard = Heard::default();
-    let mut chain = TradingChain::clone(&solver.accounts[network].chain);
-    chain.providers.accounts = Arc::new(Listening {
-        accounts: chain.providers.accounts,
-        heard: heard.clone(),
+        assert_eq!(one.attempts, one.held.len());
+        (one.held, one.keeps)
     });
-    let keys = KeyRing::of_secp256k1(rig.signer.clone());
-    let limits = SendLimits {
-        most_rate: 100_000,
-        ..SendLimits::default()
-    };
-    let (chain, store) = (Arc::new(chain), rig.store.clone());
-    let account = SolverAccount::open(chain, store, &keys, limits, rig.now).await;
-    let name = network.to_owned();
-    solver.accounts.insert(name, Arc::new(account.unwrap()));
-    (solver, heard)
+    each.collect()
 }
 
 /// A family that chooses what an attempt holds by the payment must not choose what another attempt holds.
@@ -131,12 +26,12 @@ async fn a_family_is_told_what_open_attempts_hold() {
         rig.funded(2).await,
         rig.funded(3).await,
     ];
-    let (solver, heard) = listening(&rig, "destination").await;
+    let solver = rig.solver().await;
     for order in &orders {
         solver.advance(&order.id, rig.now).await.unwrap();
     }
     let resource = |number: u64| Bytes::from(number.to_be_bytes().to_vec());
-    let told = std::mem::take(&mut *heard.lock().unwrap()).into_iter();
+    let told = named(&rig.destination).into_iter();
     let told: Vec<_> = told.map(|(held, _)| held).collect();
     let [none, one, two] = [vec![], vec![resource(0)], vec![resource(0), resource(1)]];
     assert_eq!(told, [none, one, two]);
@@ -146,9 +41,10 @@ async fn a_family_is_told_what_open_attempts_hold() {
     }
     rig.rest().await;
     let last = rig.funded(4).await;
-    let (solver, heard) = listening(&rig, "destination").await;
+    let solver = rig.solver().await;
+    drop(named(&rig.destination));
     solver.advance(&last.id, rig.now).await.unwrap();
-    assert_eq!(heard.lock().unwrap()[0].0, Vec::<Bytes>::new());
+    assert_eq!(named(&rig.destination)[0].0, Vec::<Bytes>::new());
 }
 
 /// What strangers want can wait for what small payments hold.
@@ -158,15 +54,15 @@ async fn refunds_of_what_paid_leave_nothing_to_others_where_the_order_came_with_
     let stranger = rig.funded(1).await;
     let keyed = rig.quote(2, |it| it.api_key = Some("app".into())).await;
     rig.deposit(&keyed, |_| ()).await;
-    let (solver, heard) = listening(&rig, "destination").await;
+    let solver = rig.solver().await;
     for order in [&stranger, &keyed] {
         solver.advance(&order.id, rig.now).await.unwrap();
     }
-    let keeps = |heard: &Heard| -> Vec<bool> {
-        let heard = heard.lock().unwrap();
-        heard.iter().map(|(_, keeps)| *keeps).collect()
+    let keeps = |chain: &FakeChain| -> Vec<bool> {
+        let named = named(chain).into_iter();
+        named.map(|(_, keeps)| keeps).collect()
     };
-    assert_eq!(keeps(&heard), [true, false]);
+    assert_eq!(keeps(&rig.destination), [true, false]);
     // What is given back at once, and what somebody deposited besides.
     let forced = |request: &mut Request| request.referrer = Some("debug-force-refund".into());
     let refund = rig.quote(3, forced).await;
@@ -180,22 +76,22 @@ async fn refunds_of_what_paid_leave_nothing_to_others_where_the_order_came_with_
     let excess = rig.quote(4, |_| ()).await;
     let more = U256::from(150_000_000);
     rig.deposit(&excess, |deposit| deposit.amount = more).await;
-    let (solver, heard) = listening(&rig, "origin").await;
+    let solver = rig.solver().await;
     for _ in 0..30 {
         for order in [&refund, &keyed, &excess] {
             solver.advance(&order.id, rig.now).await.unwrap();
         }
         rig.mine(1);
     }
-    assert_eq!(keeps(&heard), [true, false, true]);
+    assert_eq!(keeps(&rig.origin), [true, false, true]);
     // What never paid for its order.
     let short = rig.quote(5, |_| ()).await;
     let less = U256::from(99_999_999);
     rig.deposit(&short, |deposit| deposit.amount = less).await;
-    let (solver, heard) = listening(&rig, "origin").await;
+    let solver = rig.solver().await;
     for _ in 0..30 {
         solver.advance(&short.id, rig.now).await.unwrap();
         rig.mine(1);
     }
-    assert_eq!(keeps(&heard), [true]);
+    assert_eq!(keeps(&rig.origin), [true]);
 }

@@ -79,6 +79,16 @@ pub struct World {
     pub authorizations: bool,
     /// What receipts say that any transaction's gas cost; unset where they say nothing.
     pub spent: Option<u64>,
+    /// What accounts named of their open attempts, for each attempt that was prepared.
+    pub named: Vec<Named>,
+}
+
+/// What an account named of its open attempts.
+pub struct Named {
+    pub held: Vec<Bytes>,
+    pub attempts: usize,
+    /// Whether some is left to others.
+    pub keeps: bool,
 }
 
 /// Recipient, currency and amount of each payment.

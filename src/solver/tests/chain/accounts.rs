@@ -1,5 +1,5 @@
-//! Recipients' accounts, for which the payer pays where they are not there. A recipient may close his between the time
-//! at which a payment is judged and the one at which it is signed.
+//! Accounts that pay, between the solver and the chain's family. Making a recipient's account may cost more when a payment
+//! is signed than when it was judged. What is named of open attempts is remembered.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use vm::{
     Amount, Bytes, Chain, CodecError, ReadError,
     trade::{
-        Account, Attempt, Broadcast, Draft, Fees, Goal, OpenAccount, Outlook, Signer, Status,
-        SubmitError, Submitter, Trial,
+        Account, Attempt, Broadcast, Draft, Fees, Goal, Known, OpenAccount, Outlook, Prepared,
+        Signer, Status, SubmitError, Submitter, Trial,
     },
 };
 
-use super::FakeChain;
+use super::{FakeChain, world::Named};
 
 /// What the chain's family says, with the rent of accounts.
-pub(super) struct Rented {
+pub(super) struct Accounts {
     pub chain: Arc<FakeChain>,
     pub fees: Arc<dyn Fees>,
     pub accounts: Arc<dyn OpenAccount>,
@@ -28,7 +28,7 @@ struct Payer {
 }
 
 #[async_trait]
-impl Fees for Rented {
+impl Fees for Accounts {
     async fn besides(&self, trial: &Trial<'_>) -> Result<Amount, ReadError> {
         let [rent, _] = self.chain.with(|world| world.rents);
         let besides = self.fees.besides(trial).await?;
@@ -40,7 +40,7 @@ impl Fees for Rented {
     }
 }
 
-impl OpenAccount for Rented {
+impl OpenAccount for Accounts {
     fn account(
         &self,
         chain: &Chain,
@@ -69,7 +69,10 @@ impl Submitter for Payer {
         {
             return Err(SubmitError::Dearer { asked, most });
         }
-        self.submitter.look(goal, first).await
+        Ok(Box::new(Remembered {
+            chain: self.chain.clone(),
+            outlook: self.submitter.look(goal, first).await?,
+        }))
     }
 
     async fn replace(
@@ -90,5 +93,25 @@ impl Submitter for Payer {
 
     async fn reached(&self) -> Result<Bytes, SubmitError> {
         self.submitter.reached().await
+    }
+}
+
+/// Remembers what is named of open attempts.
+struct Remembered {
+    chain: Arc<FakeChain>,
+    outlook: Box<dyn Outlook>,
+}
+
+#[async_trait]
+impl Outlook for Remembered {
+    async fn prepare(self: Box<Self>, known: Known<'_>) -> Result<Prepared, SubmitError> {
+        let Self { chain, outlook } = *self;
+        let named = Named {
+            held: known.held.to_vec(),
+            attempts: known.attempts.len(),
+            keeps: known.keeps,
+        };
+        chain.with(|world| world.named.push(named));
+        outlook.prepare(known).await
     }
 }
