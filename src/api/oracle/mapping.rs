@@ -7,8 +7,7 @@ use super::{Shared, answer::respond_signed, question::question};
 use crate::{
     attest::{
         mapping::{NoFillOrRefundClaim, NonceMappingClaim},
-        peers::{Question, answer::Corroborated},
-        service::{Attestor, Error, MappingAnswer},
+        peers::answer::Corroborated,
     },
     http::{ApiError, Flag, Request, Response, Text},
 };
@@ -98,19 +97,25 @@ pub struct MappingSignature {
 }
 
 /// What a body claims.
+pub enum Claim<'a> {
+    Nonce(NonceMappingClaim<'a>),
+    GivenUp(NoFillOrRefundClaim<'a>),
+}
+
+/// A body that claims something.
 pub trait Claims: DeserializeOwned + Send + Sync {
     fn asks_peers(&self) -> Option<Flag>;
-    fn attest(
-        &self,
-        oracle: &Attestor,
-        question: Option<&Question>,
-    ) -> impl Future<Output = Result<MappingAnswer, Error>> + Send;
+    fn claim(&self) -> Claim<'_>;
 }
 
 pub async fn attest<A: Claims>(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: A = request.json()?;
     let question = question(&request, ask.asks_peers());
-    let answer = ask.attest(&state.oracle, question.as_ref()).await?;
+    let (oracle, question) = (&state.oracle, question.as_ref());
+    let answer = match ask.claim() {
+        Claim::Nonce(claim) => oracle.nonce_mapping(&claim, question).await?,
+        Claim::GivenUp(claim) => oracle.no_fill_or_refund(&claim, question).await?,
+    };
     let mapping = &answer.entry.mapping;
     let body = Body {
         generic_mapping: GenericMapping {
@@ -142,12 +147,8 @@ impl Claims for FirstAsk {
         self.request_peer_signatures
     }
 
-    async fn attest(
-        &self,
-        oracle: &Attestor,
-        question: Option<&Question>,
-    ) -> Result<MappingAnswer, Error> {
-        let claim = NonceMappingClaim {
+    fn claim(&self) -> Claim<'_> {
+        Claim::Nonce(NonceMappingClaim {
             wallet_chain_id: &self.wallet_chain_id.0,
             wallet: &self.wallet.0,
             nonce: &self.nonce.0,
@@ -155,8 +156,7 @@ impl Claims for FirstAsk {
             depositor: None,
             signature_chain_id: &self.signature_chain_id.0,
             signature: &self.signature.0,
-        };
-        oracle.nonce_mapping(&claim, question).await
+        })
     }
 }
 
@@ -165,12 +165,8 @@ impl Claims for Ask {
         self.request_peer_signatures
     }
 
-    async fn attest(
-        &self,
-        oracle: &Attestor,
-        question: Option<&Question>,
-    ) -> Result<MappingAnswer, Error> {
-        let claim = NonceMappingClaim {
+    fn claim(&self) -> Claim<'_> {
+        Claim::Nonce(NonceMappingClaim {
             wallet_chain_id: &self.wallet_chain_id.0,
             wallet: &self.wallet.0,
             nonce: &self.nonce.0,
@@ -178,8 +174,7 @@ impl Claims for Ask {
             depositor: Some(&self.depositor.0),
             signature_chain_id: &self.signature_chain_id.0,
             signature: &self.signature.0,
-        };
-        oracle.nonce_mapping(&claim, question).await
+        })
     }
 }
 
@@ -188,17 +183,12 @@ impl Claims for GivenUp {
         self.request_peer_signatures
     }
 
-    async fn attest(
-        &self,
-        oracle: &Attestor,
-        question: Option<&Question>,
-    ) -> Result<MappingAnswer, Error> {
-        let claim = NoFillOrRefundClaim {
+    fn claim(&self) -> Claim<'_> {
+        Claim::GivenUp(NoFillOrRefundClaim {
             solver_chain_id: &self.solver_chain_id.0,
             solver: &self.solver.0,
             order_id: &self.order_id.0,
             signature: &self.signature.0,
-        };
-        oracle.no_fill_or_refund(&claim, question).await
+        })
     }
 }
