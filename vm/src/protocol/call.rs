@@ -1,6 +1,6 @@
 //! Call requests that the EVM and Tron depositories execute (guide: protocol 4.1 and 8.1).
 //!
-//! The two families share the bytes and the id. Only the spelling of addresses differs; a [`Spelling`] holds it.
+//! The two families share the bytes and the id. Only the spelling of addresses differs; a [`CallRequests`] holds it.
 
 use alloy::{
     hex,
@@ -9,9 +9,12 @@ use alloy::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::json;
+use super::{
+    json,
+    request::{PayloadParams, PayloadRequest, WithdrawCall},
+};
 use crate::{
-    family::{CodecError, WithdrawalInfo},
+    family::{CodecError, WithdrawalCodec, WithdrawalInfo},
     types::{Bytes, EvmAddress, U256},
 };
 
@@ -27,12 +30,14 @@ mod abi {
     }
 }
 
-/// A family's spelling of the addresses in a call request.
-pub struct Spelling {
+/// Withdrawals as call requests, with a family's spelling of addresses.
+pub struct CallRequests {
     pub parse: fn(&str) -> Result<EvmAddress, CodecError>,
     pub write: fn(&EvmAddress) -> String,
     /// The text of the native currency.
     pub native: &'static str,
+    /// An address of the family's own text, as payload params spell it.
+    pub param: fn(&str) -> Result<String, CodecError>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,14 +62,14 @@ struct Call {
     allow_failure: bool,
 }
 
-impl Spelling {
+impl WithdrawalCodec for CallRequests {
     /// `abi.encode((calls, nonce, expiration))`.
-    pub fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
+    fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
         Ok(self.request(&json::read(withdrawal)?)?.abi_encode())
     }
 
-    /// The inverse of [`Spelling::encode`]; refuses bytes that are not exactly its output.
-    pub fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
+    /// The inverse of [`Self::encode`]; refuses bytes that are not exactly its output.
+    fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
         // Overlapping pieces could make a small text decode to gigabytes.
         let strict = AbiDecoderConfig::new()
             .strict(true)
@@ -87,7 +92,7 @@ impl Spelling {
     }
 
     /// The withdrawal's id, which is the EIP-712 struct hash, and the transfer of the first call.
-    pub fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
+    fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
         let withdrawal: Withdrawal = match json::read(withdrawal) {
             Ok(withdrawal) => withdrawal,
             Err(error) => return WithdrawalInfo::unreadable(&error),
@@ -107,6 +112,22 @@ impl Spelling {
         }
     }
 
+    fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
+        Ok(PayloadParams {
+            depository: (self.param)(&request.depository)?,
+            currency: (self.param)(&request.currency)?,
+            recipient: (self.param)(&request.recipient)?,
+            ..request.plain()
+        })
+    }
+
+    /// The hub needs nothing besides the request itself.
+    fn request_data(&self, _: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
+        Ok(Vec::new())
+    }
+}
+
+impl CallRequests {
     fn request(&self, withdrawal: &Withdrawal) -> Result<abi::CallRequest, CodecError> {
         let calls = withdrawal.calls.iter().map(|call| {
             Ok(abi::Call {
@@ -168,13 +189,14 @@ struct Movement {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::Spelling;
-    use crate::protocol::text::evm_address;
+    use super::CallRequests;
+    use crate::{WithdrawalCodec, protocol::text::evm_address};
 
-    const SPELLING: Spelling = Spelling {
+    const CALLS: CallRequests = CallRequests {
         parse: evm_address,
         write: |address| format!("{address:#x}"),
         native: "native",
+        param: |text| Ok(text.to_owned()),
     };
 
     fn withdrawal(data: &str, expiration: &Value) -> Value {
@@ -185,22 +207,22 @@ mod tests {
 
     #[test]
     fn trailing_bytes_are_refused() {
-        let mut bytes = SPELLING.encode(&withdrawal("0x", &json!(1))).unwrap();
-        assert!(SPELLING.decode(&bytes).is_ok());
+        let mut bytes = CALLS.encode(&withdrawal("0x", &json!(1))).unwrap();
+        assert!(CALLS.decode(&bytes).is_ok());
         bytes.extend([0; 32]);
-        assert!(SPELLING.decode(&bytes).is_err());
+        assert!(CALLS.decode(&bytes).is_err());
     }
 
     #[test]
     fn expirations_beyond_exact_numbers_survive_as_text() {
         let endless = json!(alloy::primitives::U256::MAX.to_string());
-        let bytes = SPELLING.encode(&withdrawal("0x", &endless)).unwrap();
-        assert_eq!(SPELLING.decode(&bytes).unwrap()["expiration"], endless);
+        let bytes = CALLS.encode(&withdrawal("0x", &endless)).unwrap();
+        assert_eq!(CALLS.decode(&bytes).unwrap()["expiration"], endless);
     }
 
     #[test]
     fn a_call_that_is_no_transfer_has_an_id_and_no_amount() {
-        let said = SPELLING.describe(&withdrawal("0x095ea7b3", &json!(1)));
+        let said = CALLS.describe(&withdrawal("0x095ea7b3", &json!(1)));
         assert!(said.id.is_ok());
         assert!(said.amount.is_err() && said.currency.is_err() && said.recipient.is_err());
     }
@@ -211,7 +233,7 @@ mod tests {
         let one = |change: fn(&mut Value)| {
             let mut withdrawal = withdrawal("0x", &json!(1));
             change(&mut withdrawal);
-            SPELLING.describe(&withdrawal).sole.is_ok()
+            CALLS.describe(&withdrawal).sole.is_ok()
         };
         assert!(one(|_| {}));
         assert!(!one(|w| w["calls"][0]["allowFailure"] = json!(true)));
@@ -222,14 +244,14 @@ mod tests {
         }));
         // A token's transfer that brings the native currency along.
         let mut token = withdrawal(&transfer, &json!(1));
-        assert!(SPELLING.describe(&token).sole.is_err());
+        assert!(CALLS.describe(&token).sole.is_err());
         token["calls"][0]["value"] = json!("0");
-        assert!(SPELLING.describe(&token).sole.is_ok());
+        assert!(CALLS.describe(&token).sole.is_ok());
     }
 
     #[test]
     fn a_withdrawal_without_calls_moves_nothing() {
-        let said = SPELLING.describe(&json!({"calls": [], "nonce": "1", "expiration": 1}));
+        let said = CALLS.describe(&json!({"calls": [], "nonce": "1", "expiration": 1}));
         assert!(said.id.is_ok() && said.amount.is_err());
     }
 }

@@ -21,7 +21,7 @@ pub static FAMILY: Family = Family {
     sole_depository: true,
     authorizable: true,
     covers_values: None,
-    withdrawals: Some(&withdrawal::Withdrawals),
+    withdrawals: Some(&withdrawal::WITHDRAWALS),
     payloads: None,
     owners: Some(&owner::Owners),
     owner_keys: None,

@@ -2,21 +2,12 @@
 //! (guide: protocol 8.1). Pure.
 
 use alloy::hex;
-use serde_json::Value;
 
-use super::address::Addresses;
-use crate::{
-    Codec, CodecError, EvmAddress, WithdrawalCodec, WithdrawalInfo,
-    protocol::{
-        call::Spelling,
-        request::{PayloadParams, PayloadRequest, WithdrawCall},
-    },
-};
+use super::address::{Addresses, PREFIX};
+use crate::{Codec, CodecError, EvmAddress, protocol::call::CallRequests};
 
-/// The first of a Tron address' 21 bytes.
-const PREFIX: u8 = 0x41;
-
-const CALLS: Spelling = Spelling {
+/// Reads and writes withdrawals of `tron-vm`.
+pub static WITHDRAWALS: CallRequests = CallRequests {
     parse: |text| {
         hex::decode(text)
             .ok()
@@ -26,40 +17,10 @@ const CALLS: Spelling = Spelling {
     },
     write: |address| format!("{PREFIX:x}{address:x}"),
     native: "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+    param: evm_text,
 };
 
-/// Encodes and decodes withdrawals of `tron-vm`.
-pub struct Withdrawals;
-
-impl WithdrawalCodec for Withdrawals {
-    fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
-        CALLS.encode(withdrawal)
-    }
-
-    fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
-        CALLS.decode(encoded)
-    }
-
-    fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
-        CALLS.describe(withdrawal)
-    }
-
-    /// Converts addresses to those of the EVM: 20 bytes without the prefix.
-    fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
-        Ok(PayloadParams {
-            depository: evm_text(&request.depository)?,
-            currency: evm_text(&request.currency)?,
-            recipient: evm_text(&request.recipient)?,
-            ..request.plain()
-        })
-    }
-
-    /// Empty: the hub needs only the request itself.
-    fn request_data(&self, _: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
-        Ok(Vec::new())
-    }
-}
-
+/// An address as those of the EVM: 20 bytes without the prefix.
 fn evm_text(address: &str) -> Result<String, CodecError> {
     let bytes = Addresses.encode_address(address)?;
     bytes
