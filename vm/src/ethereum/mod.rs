@@ -28,7 +28,7 @@ use crate::{Family, FamilyKeys, Lengths, hint::Hints, spec::FinalityDefaults, tr
 pub static FAMILY: Family = Family {
     name: "ethereum-vm",
     short: "evm",
-    codec: &address::Addresses,
+    codec: &address::ADDRESSES,
     lengths: Lengths::both(20),
     native_decimals: Some(18),
     tx_prefix: "",

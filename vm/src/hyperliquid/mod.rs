@@ -24,7 +24,7 @@ const HINTS: Hints = Hints {
 pub static FAMILY: Family = Family {
     name: "hyperliquid-vm",
     short: "hypevm",
-    codec: &address::Addresses,
+    codec: &address::ADDRESSES,
     lengths: Lengths {
         account: (20, 20),
         // A token id, followed by the name of its exchange.

@@ -4,9 +4,9 @@ use alloy::{hex, primitives::keccak256, sol_types::SolValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::address::Addresses;
+use super::address::ADDRESSES;
 use crate::{
-    Codec, CodecError, U256, WithdrawalCodec, WithdrawalInfo,
+    CodecError, U256, WithdrawalCodec, WithdrawalInfo,
     protocol::{
         json,
         request::{PayloadParams, PayloadRequest, WithdrawCall, additional},
@@ -110,10 +110,10 @@ impl Action {
 
     fn currency(&self) -> Result<String, CodecError> {
         let Self::SendAsset(send) = self else {
-            return Ok(Addresses.native().into());
+            return Ok(ADDRESSES.native.into());
         };
         if send.source_dex.is_empty() {
-            return Ok(Addresses.native().into());
+            return Ok(ADDRESSES.native.into());
         }
         let token = send
             .token
@@ -246,7 +246,7 @@ impl WithdrawalCodec for Withdrawals {
         let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
         let lower = |text: &str| text::bytes(text).map(hex::encode_prefixed);
         let currency = text::bytes(&request.currency)?;
-        let (currency, data) = if request.currency == Addresses.native() {
+        let (currency, data) = if request.currency == ADDRESSES.native {
             (String::new(), (extra.current_time,).abi_encode_params())
         } else {
             let dex = dex(&currency)?;

@@ -1,6 +1,7 @@
 //! Pure encodings that all families share. No I/O, no clock.
 
 pub mod action;
+pub mod address;
 pub mod call;
 pub mod hub;
 pub mod id;
