@@ -15,7 +15,7 @@ pub(super) struct Sought<'a> {
     pub chain: &'a Chain,
     pub state: &'a dyn StateReader,
     pub encoded: &'a Bytes,
-    /// The transaction that the caller says executed it.
+    /// The transaction that the caller says ended it.
     pub transaction: Option<&'a TxRef>,
     pub depository: &'a Address,
     /// The id by which a transaction of the depository names it; `None` where its transactions name none.
@@ -118,7 +118,9 @@ impl Sought<'_> {
         })
     }
 
-    /// The transaction that the caller names for an ended withdrawal; it must show the execution.
+    /// The transaction that the caller names for an ended withdrawal; it must show the execution. Where transactions name
+    /// no withdrawal, one expires also by a transaction that spent only what somebody else pays the fee with: that shows
+    /// no execution, and what it did is in the state that the status was read from.
     fn shown(&self, sight: &Sight) -> Result<Option<(TxRef, Block)>, Refusal> {
         let ended = sight.status != WithdrawalStatus::Pending;
         let (Some(transaction), Some(found), true) = (self.transaction, &sight.found, ended) else {
@@ -131,7 +133,12 @@ impl Sought<'_> {
             found,
         };
         let receipt = seen.settled()?;
-        withdrawal::check_shown(receipt, transaction, self.depository, self.named)?;
-        Ok(Some((transaction.clone(), receipt.block.clone())))
+        let shown = withdrawal::check_shown(receipt, transaction, self.depository, self.named);
+        let is_expired = sight.status == WithdrawalStatus::Expired;
+        match shown {
+            Ok(()) => Ok(Some((transaction.clone(), receipt.block.clone()))),
+            Err(_) if is_expired && self.named.is_none() => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
     }
 }

@@ -646,7 +646,7 @@ async fn below_the_reserve_a_stranger_has_no_balance_moved_or_set_apart_but_a_de
 }
 
 /// Withdrawals as those of `ethereum-vm`, whose allocator records them in another form and signs them twice.
-struct Signed;
+pub(super) struct Signed;
 
 impl WithdrawalCodec for Signed {
     fn encode(&self, _: &Value) -> Result<Vec<u8>, CodecError> {

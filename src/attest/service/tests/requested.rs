@@ -1,11 +1,13 @@
 //! Withdraw requests of the hub's own allocator.
 
+use std::sync::LazyLock;
+
 use vm::protocol::{
     action::Action,
     request::{WithdrawCall, WithdrawRequest},
 };
 
-use super::*;
+use super::{owned::Signed, *};
 
 /// A code, and the change that is refused with it.
 type Change<T> = (&'static str, fn(&mut T));
@@ -63,6 +65,19 @@ fn recorded(claim: &RequestClaim) -> World {
     world
 }
 
+/// The same, where no transaction of the depository names a withdrawal.
+fn unnamed(mut world: World) -> World {
+    static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
+        payloads: Some(&Signed),
+        ..*fixtures::family()
+    });
+    let mut spec = fixtures::spec("ethereum");
+    spec.family = &FAMILY;
+    let known = world.oracle.chains.get_mut("ethereum").unwrap();
+    known.chain.as_mut().unwrap().spec = Arc::new(spec);
+    world
+}
+
 impl World {
     async fn requested(&self, claim: &RequestClaim) -> Result<EndedAnswer, Error> {
         self.oracle.requested_withdrawal(claim, None).await
@@ -109,6 +124,33 @@ async fn an_expired_request_gives_its_amount_back_and_no_other_one_does() {
         let watched = world.oracle.journal.watched(&chain, None, 9).await;
         assert_eq!(watched.unwrap()[0].block, fixtures::block(10));
     }
+}
+
+/// Who pays the fee of a withdrawal may spend that elsewhere: it expires, and the depository did nothing.
+#[tokio::test]
+async fn a_transaction_without_the_depository_may_end_a_request_but_not_execute_it() {
+    let read = Read::new("ethereum", 0xaa);
+    let silent = claim();
+    let naming = RequestClaim {
+        transaction: Some(read.tx.text.to_string()),
+        ..claim()
+    };
+    let world = unnamed(recorded(&naming));
+    world.ethereum.add(&read);
+    world.ends(WithdrawalStatus::Executed);
+    let executed = word(world.requested(&naming).await);
+    assert_eq!(executed, "WITHDRAWAL_NOT_IN_TRANSACTION");
+    world.ends(WithdrawalStatus::Expired);
+    let named = world.requested(&naming).await.unwrap();
+    assert!(named.attested.is_some());
+    let same = world.requested(&silent).await.unwrap();
+    assert_eq!(named.attested, same.attested);
+    // Where transactions name their withdrawals, one that names none shows nothing.
+    let world = recorded(&naming);
+    world.ethereum.add(&read);
+    world.ends(WithdrawalStatus::Expired);
+    let expired = word(world.requested(&naming).await);
+    assert_eq!(expired, "WITHDRAWAL_NOT_IN_TRANSACTION");
 }
 
 #[tokio::test]
