@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bitcoin::{Psbt, Txid};
+use bitcoin::{Psbt, ScriptBuf, Txid};
 use futures::future::try_join_all;
 use tokio::time::Instant;
 
@@ -226,12 +226,16 @@ impl<S: Source> Reader<S> {
         let each: Vec<Txid> = known.iter().copied().chain(claimed).collect();
         let looks = each.iter().map(|txid| self.source.look(*txid, block));
         let found = try_join_all(looks).await?;
+        let is_own = |script: &ScriptBuf| self.rules.depository(script).is_some();
         let mut rivals = Vec::new();
         for (txid, found) in each.iter().zip(found) {
-            let found = found.map(|found| found.transaction);
             match (known.contains(txid), found) {
-                (_, Some(rival)) if sought.is_spent_by(&rival) => {
-                    rivals.push(Rival::Settled(rival));
+                (_, Some(found)) if sought.is_spent_by(&found.transaction) => {
+                    let spent = found.spent.as_deref();
+                    rivals.push(Rival::Settled {
+                        by_depository: spent.is_none_or(|it| it.iter().flatten().any(is_own)),
+                        transaction: found.transaction,
+                    });
                 }
                 (true, Some(_)) => {
                     let what = "a transaction that does not spend what it is said to";

@@ -28,7 +28,11 @@ pub struct Sought {
 /// A transaction that may have spent inputs of the sought one.
 pub enum Rival {
     /// In a block that is final.
-    Settled(RawTransaction),
+    Settled {
+        transaction: RawTransaction,
+        /// Whether it spends an output of a depository, or so many that nobody looked.
+        by_depository: bool,
+    },
     /// Not there yet.
     Early,
 }
@@ -72,8 +76,10 @@ impl Sought {
 
     /// The verdict on a transaction that is in no final block. `spenders` has one entry for each input.
     ///
-    /// A transaction that names the same purpose (an OP_RETURN) and pays the same recipient as much was made in its
-    /// place, for example with a higher fee: the withdrawal is executed.
+    /// A transaction of a depository that names the same purpose (an OP_RETURN) and pays the same recipient as much was
+    /// made in its place, for example with a higher fee: the withdrawal is executed. It may spend other outputs of the
+    /// depository. What others say and pay with their own outputs only is no withdrawal, though it may end this one:
+    /// they may have spent the output that was to pay the fee.
     pub fn verdict(
         &self,
         spenders: &[Spender],
@@ -81,16 +87,21 @@ impl Sought {
     ) -> Result<WithdrawalStatus, Undecided> {
         let settled = || {
             rivals.iter().filter_map(|rival| match rival {
-                Rival::Settled(transaction) => Some(transaction),
+                Rival::Settled {
+                    transaction,
+                    by_depository,
+                } => Some((transaction, *by_depository)),
                 Rival::Early => None,
             })
         };
+        let by_depository = || settled().filter(|(_, by)| *by).map(|(rival, _)| rival);
         // The transaction itself may have become final since it was looked for.
         let own = self.txid();
-        if settled().any(|rival| rival.txid == own || self.is_replaced_by(rival)) {
+        let is_own = settled().any(|(rival, _)| rival.txid == own);
+        if is_own || by_depository().any(|rival| self.is_replaced_by(rival)) {
             return Ok(WithdrawalStatus::Executed);
         }
-        if settled().any(|rival| self.has_purpose_of(rival)) {
+        if by_depository().any(|rival| self.has_purpose_of(rival)) {
             return Err(Undecided::Ambiguous);
         }
         let lost = settled().next().is_some();
@@ -98,7 +109,7 @@ impl Sought {
         if lost && self.purposes().next().is_none() {
             return Ok(WithdrawalStatus::Expired);
         }
-        if !self.covers(spenders, settled().flat_map(spent)) {
+        if !self.covers(spenders, settled().flat_map(|(rival, _)| spent(rival))) {
             return Err(Undecided::Unnamed);
         }
         let early = rivals.iter().any(|rival| matches!(rival, Rival::Early));

@@ -57,7 +57,7 @@ fn sought(outputs: Vec<TxOut>) -> Sought {
 }
 
 /// Another transaction that spends these and pays so.
-fn rival(inputs: &[u8], outputs: &[TxOut]) -> Rival {
+fn spending(inputs: &[u8], outputs: &[TxOut]) -> RawTransaction {
     let vin = inputs.iter().map(|n| RawInput {
         txid: Some(outpoint(*n).txid),
         vout: outpoint(*n).vout,
@@ -72,12 +72,28 @@ fn rival(inputs: &[u8], outputs: &[TxOut]) -> Rival {
             hex: output.script_pubkey.clone(),
         },
     });
-    Rival::Settled(RawTransaction {
+    RawTransaction {
         txid: Txid::from_byte_array([0xee; 32]),
         vin: vin.collect(),
         vout: vout.collect(),
         blockhash: None,
-    })
+    }
+}
+
+/// The same of the depository.
+fn rival(inputs: &[u8], outputs: &[TxOut]) -> Rival {
+    Rival::Settled {
+        transaction: spending(inputs, outputs),
+        by_depository: true,
+    }
+}
+
+/// The same of somebody who spends only what is his.
+fn stranger(inputs: &[u8], outputs: &[TxOut]) -> Rival {
+    Rival::Settled {
+        transaction: spending(inputs, outputs),
+        by_depository: false,
+    }
 }
 
 use Spender::{By, Nobody, Somebody};
@@ -112,12 +128,13 @@ fn an_input_that_another_transaction_spent_ends_it() {
 #[test]
 fn the_transaction_itself_is_no_rival() {
     let sought = sought(vec![pay(USER, 900)]);
-    let Rival::Settled(mut own) = rival(&[1, 2], &[pay(USER, 900)]) else {
-        unreachable!()
-    };
+    let mut own = spending(&[1, 2], &[pay(USER, 900)]);
     own.txid = sought.txid();
-    let verdict = sought.verdict(&[by(1), by(1)], &[Rival::Settled(own)]);
-    assert_eq!(verdict, Ok(Executed));
+    let own = Rival::Settled {
+        transaction: own,
+        by_depository: true,
+    };
+    assert_eq!(sought.verdict(&[by(1), by(1)], &[own]), Ok(Executed));
 }
 
 #[test]
@@ -143,6 +160,28 @@ fn a_transaction_of_the_same_purpose_that_pays_takes_its_place() {
         let other = rival(&[1], &outputs);
         assert_eq!(verdict(spenders, &[other]), wanted, "{outputs:?}");
     }
+}
+
+#[test]
+fn what_others_say_and_pay_with_their_own_outputs_is_no_withdrawal() {
+    let sought = sought(vec![pay(USER, 900), purpose(b"wd17")]);
+    for outputs in [
+        vec![purpose(b"wd17")],
+        vec![pay(USER, 900), purpose(b"wd17")],
+    ] {
+        let verdict = |rival, spenders: &[Spender]| sought.verdict(spenders, &[rival]);
+        let ended = verdict(stranger(&[2], &outputs), &[Nobody, by(9)]);
+        assert_eq!(ended, Ok(Expired), "{outputs:?}");
+        // What spent the other output may have taken its place.
+        let unnamed = verdict(stranger(&[2], &outputs), &[Somebody, by(9)]);
+        assert_eq!(unnamed, Err(Undecided::Unnamed), "{outputs:?}");
+        // The depository's own takes its place, whichever of its outputs it spends.
+        let of_depository = verdict(rival(&[2, 7], &outputs), &[Nobody, by(9)]);
+        assert_ne!(of_depository, Ok(Expired), "{outputs:?}");
+    }
+    let bumped = rival(&[1], &[pay(USER, 900), purpose(b"wd17")]);
+    let both = [stranger(&[2], &[purpose(b"wd17")]), bumped];
+    assert_eq!(sought.verdict(&[by(8), by(9)], &both), Ok(Executed));
 }
 
 #[test]
@@ -197,9 +236,7 @@ fn rivals_spend_an_input() {
         (&[3], false),
         (&[], false),
     ] {
-        let Rival::Settled(other) = rival(inputs, &[]) else {
-            unreachable!()
-        };
+        let other = spending(inputs, &[]);
         assert_eq!(sought.is_spent_by(&other), wanted, "{inputs:?}");
     }
 }

@@ -285,6 +285,54 @@ async fn a_bumped_transaction_of_the_same_purpose_executes_it() {
     }
 }
 
+/// A chain on which the allocator has three outputs, and somebody else one before the last.
+async fn shared_chain() -> Node {
+    let mut ledger = Ledger::new();
+    let pay = |byte| output(&script_of(byte).to_hex_string(), 1_000);
+    let held = [1, 1, 2, 1].map(pay);
+    ledger.mine(vec![transaction(&fund(), &[], held.to_vec())]);
+    ledger.bury(3);
+    serve(ledger).await
+}
+
+/// The allocator's transaction, whose fee somebody else's output pays.
+fn shared(outputs: &[Paid]) -> Psbt {
+    let held = [0, 1, 2].map(|place| ([0xfa; 32], place, 1_000));
+    let payload = Payload::decode(&allocator::recorded(1, &held, outputs)).unwrap();
+    let mut psbt = payload.psbt().unwrap();
+    let fee = psbt.inputs[2].witness_utxo.as_mut().unwrap();
+    fee.script_pubkey = script_of(2);
+    psbt
+}
+
+#[tokio::test]
+async fn who_pays_the_fee_may_end_it_and_says_nothing_else_about_it() {
+    let node = shared_chain().await;
+    let psbt = shared(&[(to(USER), 900), (says(b"wd17"), 0), (script(), 1_000)]);
+    let sight = Sight::of(&node);
+    let other = "ee".repeat(32);
+    let is = async |places: &[u32], paid: &[Paid], wanted: WithdrawalStatus| {
+        node.ledger(|ledger| {
+            ledger.mine(vec![spend(&other, places, paid)]);
+            ledger.bury(1);
+        });
+        let said = sight.say(&psbt, Some(&other)).await;
+        assert_eq!(said, all(wanted), "{places:?} {paid:?}");
+        let [alone, with, index] = sight.say(&psbt, None).await;
+        assert!(matches!(alone, Err(ReadError::Unavailable(_))), "{alone:?}");
+        assert_eq!((with, index), (Ok(wanted), Ok(wanted)), "{places:?}");
+        node.ledger(|ledger| ledger.undo(2));
+    };
+    // He spends his output elsewhere, and says the same.
+    is(&[2], &[(says(b"wd17"), 0)], Expired).await;
+    // He pays the recipient out of his own pocket, too.
+    let paid = [(to(USER), 900), (says(b"wd17"), 0)];
+    is(&[2], &paid, Expired).await;
+    // The depository pays for a higher fee, with the same outputs or with another one of its own.
+    is(&[0, 1, 2], &paid, Executed).await;
+    is(&[2, 3], &paid, Executed).await;
+}
+
 #[tokio::test]
 async fn an_index_that_lies_moves_no_node() {
     let node = chain().await;
