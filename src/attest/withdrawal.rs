@@ -8,7 +8,7 @@ use vm::{
     TxRef, U256, WithdrawalInfo,
     protocol::{
         hub::{WithdrawalAccount, alias, token_id},
-        request::{PayloadParams, PayloadRequest},
+        request::{PayloadParams, PayloadRequest, WithdrawRequest},
         signature::{eip191, recover_wallet, signature_hex},
         text,
     },
@@ -198,6 +198,14 @@ pub fn unsigned(spec: &ChainSpec, payload: &Bytes) -> Result<(Bytes, Option<B256
     }
     let info = described(spec, payload, RECORDED)?;
     Ok((payload.clone(), Some(id(info.id, RECORDED)?)))
+}
+
+/// Refuses a withdraw request of which nobody could say how it ended: the hub takes its amount, and were it not executed,
+/// nothing would give that back.
+pub fn check_request(spec: &ChainSpec, request: &WithdrawRequest) -> Result<(), Refusal> {
+    let codec = spec.family.payloads;
+    let checked = codec.map_or(Ok(()), |codec| codec.check_request(&request.data));
+    checked.map_err(|why| malformed("body/additionalData", why))
 }
 
 /// Where a withdrawal is that the allocator recorded, for refusals.

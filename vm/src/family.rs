@@ -259,6 +259,9 @@ pub trait PayloadCodec: Send + Sync {
     fn unsigned(&self, payload: &[u8]) -> Result<Vec<u8>, CodecError>;
     /// The withdrawal with signatures as the allocator's signature service gives them, in order.
     fn signed(&self, payload: &[u8], signatures: &[Bytes]) -> Result<Vec<u8>, CodecError>;
+    /// Refuses the `data` of a hub allocator request whose payload would be one of which [`StateReader::withdrawal`] never
+    /// says how it ended.
+    fn check_request(&self, data: &[u8]) -> Result<(), CodecError>;
 }
 
 /// What an encoded withdrawal says; each part fails on its own.

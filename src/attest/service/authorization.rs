@@ -18,6 +18,7 @@ use crate::attest::{
         answer::{Corroborated, Spelled},
     },
     statement::Statement,
+    withdrawal,
 };
 
 /// A withdraw request that the allocator may take, with its signatures, ours first.
@@ -62,6 +63,7 @@ impl Attestor {
             owned.check_bound()?;
         }
         let request = self.normal(spec, &asked_by(claim))?;
+        withdrawal::check_request(spec, &request)?;
         let message = request.message();
         let message = message.map_err(|why| malformed("body/nonce", why))?;
         let settings = &self.hub.settings;

@@ -9,7 +9,7 @@ use bitcoin::{
     sighash::{EcdsaSighashType, SighashCache},
 };
 
-use super::{partial, psbt::Payload};
+use super::{partial, psbt::Payload, withdrawal};
 use crate::{Bytes, CodecError, PayloadCodec};
 
 /// Makes PSBTs of what the allocator records.
@@ -34,6 +34,10 @@ impl PayloadCodec for Payloads {
             .ok_or_else(|| CodecError("a signature is not of the account that pays".into()))?;
         let all: Vec<Vec<u8>> = compact.iter().map(|bytes| bytes.to_vec()).collect();
         Ok(payload.signed(&key, &all)?.serialize())
+    }
+
+    fn check_request(&self, data: &[u8]) -> Result<(), CodecError> {
+        withdrawal::check_request(data)
     }
 }
 

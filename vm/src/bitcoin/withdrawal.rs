@@ -1,10 +1,12 @@
 //! Withdrawals of `bitcoin-vm`: the allocator's PSBTs, and the unspent outputs that a request names (guide: protocol
 //! 8.1). Pure.
 
+use std::collections::HashSet;
+
 use alloy::{hex, sol_types::SolValue};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bitcoin::{
-    Amount, Psbt, PublicKey, ScriptBuf,
+    Amount, Psbt, PublicKey, Script, ScriptBuf,
     ecdsa::Signature,
     psbt::Input,
     secp256k1::{Message, SECP256K1},
@@ -186,6 +188,33 @@ fn few(utxos: usize) -> Result<(), CodecError> {
             "more than {MAX_INPUTS} outputs to spend"
         ))),
         false => Ok(()),
+    }
+}
+
+/// Refuses the data of a withdraw request of whose end nothing could be said: [`Sought::new`](super::spend::Sought::new)
+/// and [`Payload::decode`] refuse the transaction.
+pub fn check_request(data: &[u8]) -> Result<(), CodecError> {
+    let refused = |what: &str| Err(CodecError(what.into()));
+    let Ok(data) = abi::RequestData::abi_decode(data) else {
+        return refused("not the data of a Bitcoin withdraw request");
+    };
+    let all = || data.allocatorUtxos.iter().chain(&data.feeUtxos);
+    let count = all().count();
+    few(count)?;
+    if data.allocatorUtxos.is_empty() {
+        return refused("no output of the allocator to spend");
+    }
+    let each: HashSet<_> = all().map(|utxo| (utxo.txid, utxo.index)).collect();
+    if each.len() != count {
+        return refused("one output to spend twice");
+    }
+    if all().any(|utxo| utxo.value > Amount::MAX_MONEY.to_sat()) {
+        return refused("more bitcoin than there is");
+    }
+    let mut scripts = all().map(|utxo| Script::from_bytes(&utxo.scriptPubKey));
+    match scripts.all(Script::is_witness_program) {
+        true => Ok(()),
+        false => refused("an output to spend is not of a witness address (P2WPKH, P2WSH or P2TR)"),
     }
 }
 

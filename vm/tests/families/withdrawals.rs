@@ -427,3 +427,62 @@ fn wallet_ranges_and_all_the_xrp_bound_an_id() {
     assert!(xrp(100_000_000_000_000_000).is_ok());
     assert!(xrp(100_000_000_000_000_001).is_err());
 }
+
+const WITNESS: &str = "bc1q6mh85fqufg6ajscyu4qrwj9qscwnt5l2hv9ah5";
+const LEGACY: &str = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT";
+
+/// Outputs of the transactions of these numbers.
+fn held(numbers: std::ops::Range<u32>, address: &str) -> Vec<Value> {
+    let output = |number: u32| {
+        let txid = format!("{number:064x}");
+        json!({"txid": txid, "vout": "0", "value": "1000", "address": address})
+    };
+    numbers.map(output).collect()
+}
+
+/// What is said of a withdraw request that spends these of the allocator's and of others'.
+fn checked(own: &[Value], fee: &[Value]) -> Result<(), String> {
+    let told = json!({
+        "allocatorUtxos": own, "feeUtxos": fee, "feeRate": "2", "feeChangeAddress": LEGACY,
+    });
+    let call = json!({
+        "chainId": "bitcoin", "depository": "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+        "currency": "0x", "amount": "1", "spenderChainId": "base", "spender": "0x",
+        "receiver": LEGACY, "nonce": "0x", "additionalData": {"bitcoin-vm": told},
+    });
+    let call: WithdrawCall = serde_json::from_value(call).unwrap();
+    // It has its hash all the same: the published encoding is of every request.
+    let data = codec("bitcoin-vm").request_data(&call).unwrap();
+    let payloads = vm::family("bitcoin-vm").unwrap().payloads.unwrap();
+    payloads.check_request(&data).map_err(|why| why.0)
+}
+
+#[test]
+fn a_bitcoin_request_that_could_not_be_judged_is_told_from_others() {
+    let own = held(0..2, WITNESS);
+    assert_eq!(checked(&own, &[]), Ok(()));
+    let taproot = "bc1pxmqtkqrap994r25wv3ylf5eg3d35afgfjtrf3f5fsgdpm5urg4hq3hzv7k";
+    let script = "bc1qc3ma9sgpm957zjruh0y0nvzs2ykymgtxx7yasxg5ck7thusa8wtq9cdq6t";
+    for address in [WITNESS, taproot, script] {
+        assert_eq!(checked(&own, &held(2..3, address)), Ok(()), "{address}");
+    }
+    // The id of a transaction that spends these depends on their signatures.
+    for address in [LEGACY, "35625kj6FsfxbBXWTBESrLyNhd2wBopv5T"] {
+        let refused = checked(&own, &held(2..3, address)).unwrap_err();
+        assert!(refused.contains("witness"), "{address}: {refused}");
+    }
+    let twice = checked(&own, &held(1..2, WITNESS)).unwrap_err();
+    assert!(twice.contains("twice"), "{twice}");
+    let nothing = checked(&[], &held(0..2, WITNESS)).unwrap_err();
+    assert!(nothing.contains("allocator"), "{nothing}");
+    let mut dear = held(2..3, WITNESS);
+    dear[0]["value"] = json!("2100000000000001");
+    assert!(checked(&own, &dear).unwrap_err().contains("bitcoin"));
+    // Both lists together are what the transaction spends.
+    let fee = |most: u32| held(600..most, WITNESS);
+    assert_eq!(checked(&held(0..600, WITNESS), &fee(1_000)), Ok(()));
+    let many = checked(&held(0..600, WITNESS), &fee(1_001)).unwrap_err();
+    assert!(many.contains("1000"), "{many}");
+    let payloads = vm::family("bitcoin-vm").unwrap().payloads.unwrap();
+    assert!(payloads.check_request(b"data").is_err());
+}

@@ -5,7 +5,7 @@ use vm::protocol::message::Domain;
 
 use super::{
     owned::{funded, given_back, named_by_other, owned, returning, with_second_depository},
-    requested::{claim, hash},
+    requested::{claim, hash, unnamed},
     *,
 };
 
@@ -123,6 +123,20 @@ async fn what_the_spender_did_not_ask_for_is_not_authorized() {
     }
     let found = authorized(&funded(), &owned(|_| {})).await;
     assert_eq!(found, "CONTRACT_NOT_CONFIGURED");
+}
+
+/// The hub would take the amount, and no oracle would give it back.
+#[tokio::test]
+async fn a_request_of_whose_end_nobody_could_say_anything_is_not_authorized() {
+    let (world, claim) = (with_allocator(unnamed(funded())), owned(|_| {}));
+    let refused = world.oracle.authorization(&claim, None).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("body/additionalData"),
+        "{refused}"
+    );
+    assert_eq!(authorized(&world, &claim).await, "INVALID_REQUEST");
+    // The nonce is not used up.
+    assert_eq!(world.initiated(&claim).await, "OK");
 }
 
 #[tokio::test]

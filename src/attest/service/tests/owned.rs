@@ -694,6 +694,10 @@ impl PayloadCodec for Signed {
         assert_eq!(payload.len(), signatures.len());
         Ok(signatures.concat())
     }
+
+    fn check_request(&self, _: &[u8]) -> Result<(), CodecError> {
+        Err(CodecError("nobody could say how it ended".into()))
+    }
 }
 
 fn ended(owned: OwnedClaim) -> OwnedWithdrawalClaim {

@@ -66,7 +66,7 @@ fn recorded(claim: &RequestClaim) -> World {
 }
 
 /// The same, where no transaction of the depository names a withdrawal.
-fn unnamed(mut world: World) -> World {
+pub(super) fn unnamed(mut world: World) -> World {
     static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
         payloads: Some(&Signed),
         ..*fixtures::family()
