@@ -1,5 +1,5 @@
-//! Tokens on Solana through the published client and its wallet adapter: a plain one, and one of Token-2022 whose
-//! transfers cost.
+//! Tokens on Solana through the published client and its wallet adapter: one of the older program, one of Token-2022
+//! whose transfers cost, and one of Token-2022 whose transfers cost nothing.
 
 use std::{ops::Range, slice, sync::Arc};
 
@@ -19,8 +19,9 @@ use super::app::{App, ETH, MILLI, USD, amount, held, hex, promised, step_ids};
 /// What is deposited: a hundred dollars of a token, or as much of the native currency of the EVM chain.
 const DOLLARS: u64 = 100 * USD;
 const ETHER: u64 = 40 * MILLI;
-/// Bytes of an account of the older token program.
+/// Bytes of an account of the older token program, and of one of Token-2022, which says that it keeps its owner.
 const ACCOUNT: usize = 165;
+const NEWER_ACCOUNT: usize = 170;
 /// Lamports of a signature.
 const SIGNATURE: u64 = 5_000;
 const COMPUTE_BUDGET: &str = "ComputeBudget111111111111111111111111111111";
@@ -37,6 +38,8 @@ const SELLER: &str = "seller of tokens";
 const COMPILER: &str = "seller with a lookup table";
 const REFUNDED: &str = "seller who is refunded";
 const TAXED: &str = "seller of costly tokens";
+const NEWER: &str = "seller of newer tokens";
+const NEWER_REFUNDED: &str = "seller of newer tokens who is refunded";
 /// Who has tokens and no lamports, and who pays for their transactions.
 const POOR: &str = "seller without lamports";
 const POOR_REFUNDED: &str = "seller without lamports who is refunded";
@@ -44,6 +47,7 @@ const SPONSOR: &str = "sponsor";
 /// Who has nothing there, not even an account of the tokens.
 const BUYER: &str = "buyer of tokens";
 const TAXED_BUYER: &str = "buyer of costly tokens";
+const NEWER_BUYER: &str = "buyer of newer tokens";
 
 /// The app, and Solana with its tokens, which makes blocks by itself.
 struct Market {
@@ -55,7 +59,15 @@ struct Market {
 impl Market {
     async fn open() -> Self {
         let solana = Arc::new(Abroad::solana().await.unwrap());
-        for name in [SELLER, COMPILER, REFUNDED, TAXED, SPONSOR] {
+        for name in [
+            SELLER,
+            COMPILER,
+            REFUNDED,
+            TAXED,
+            NEWER,
+            NEWER_REFUNDED,
+            SPONSOR,
+        ] {
             let account = solana.account(name).unwrap();
             solana.endow(&account).await.unwrap();
         }
@@ -80,8 +92,8 @@ impl Market {
         }
     }
 
-    /// The plain token, and the one whose transfers cost.
-    fn tokens(&self) -> [Token; 2] {
+    /// The plain token, the one whose transfers cost, and the other one of Token-2022.
+    fn tokens(&self) -> [Token; 3] {
         let tokens: Vec<_> = self.chain().tokens.iter().map(|one| one.token).collect();
         tokens.try_into().unwrap()
     }
@@ -130,7 +142,7 @@ impl Market {
     /// The same of the plain token, where the sponsor pays for the transaction, whose work is limited; with the quote
     /// `quoted` where that is one.
     async fn sponsored(&self, what: &str, (who, to): (&str, Address), quoted: &Value) -> Value {
-        let [plain, _] = self.tokens();
+        let [plain, ..] = self.tokens();
         let mut quote = self.sale((who, plain), to);
         quote["options"] = json!({
             "depositFeePayer": self.account(SPONSOR), "includeComputeUnitLimit": true,
@@ -154,20 +166,19 @@ impl Market {
         self.app.drive(job).await
     }
 
-    async fn token_is_deposited(&self) {
-        let ([plain, _], to) = (self.tokens(), self.app.customer(0).address());
-        let (had, before) = (self.holds(SELLER, plain), self.ether(to).await);
+    async fn token_is_deposited(&self, (who, token): (&str, Token), to: Address) {
+        let (had, before) = (self.holds(who, token), self.ether(to).await);
         let job = ("execute", "acceptance.test");
-        let done = self.sells(job, (SELLER, plain), to).await;
+        let done = self.sells(job, (who, token), to).await;
         self.app.succeeded(&done).await;
         assert_eq!(step_ids(&done), ["deposit"]);
-        assert_eq!(had - self.holds(SELLER, plain), DOLLARS);
+        assert_eq!(had - self.holds(who, token), DOLLARS);
         assert_eq!(self.ether(to).await - before, promised(&done), "{done}");
     }
 
     /// The vault has its account for the tokens: whoever deposits first opens that.
     async fn sponsor_pays_for_a_deposit(&self) {
-        let ([plain, _], to) = (self.tokens(), self.app.customer(3).address());
+        let ([plain, ..], to) = (self.tokens(), self.app.customer(3).address());
         let (had, before) = (self.holds(POOR, plain), self.ether(to).await);
         let lamports = self.lamports(SPONSOR);
         let done = self.sponsored("execute", (POOR, to), &Value::Null).await;
@@ -185,7 +196,7 @@ impl Market {
     /// It is the user's own, whoever pays for the transaction: the request is told as refunded.
     async fn short_deposit_that_a_sponsor_pays_for_is_given_back(&self) {
         let who = (POOR_REFUNDED, self.app.customer(5).address());
-        let [plain, _] = self.tokens();
+        let [plain, ..] = self.tokens();
         let had = self.holds(POOR_REFUNDED, plain);
         let quoted = self.sponsored("quote", who, &Value::Null).await;
         self.app.succeeded(&quoted).await;
@@ -205,7 +216,9 @@ impl Market {
     }
 
     async fn deposits_that_a_sponsor_pays_for(&self) {
-        self.token_is_deposited().await;
+        let [plain, ..] = self.tokens();
+        let to = self.app.customer(0).address();
+        self.token_is_deposited((SELLER, plain), to).await;
         self.sponsor_pays_for_a_deposit().await;
         self.short_deposit_that_a_sponsor_pays_for_is_given_back()
             .await;
@@ -222,7 +235,7 @@ impl Market {
 
     /// A wallet compiles the same step with a lookup table of all that does not sign.
     async fn deposit_with_a_lookup_table_is_found(&self) {
-        let ([plain, _], to) = (self.tokens(), self.app.customer(1).address());
+        let ([plain, ..], to) = (self.tokens(), self.app.customer(1).address());
         let (had, before) = (self.holds(COMPILER, plain), self.ether(to).await);
         let job = ("quote", "acceptance.test");
         let quoted = self.sells(job, (COMPILER, plain), to).await;
@@ -244,44 +257,68 @@ impl Market {
     }
 
     /// The account is opened, and its rent is in the fees: a recipient who has one pays so much less.
-    async fn recipient_without_an_account_is_paid(&self) {
-        let [plain, _] = self.tokens();
-        let known = self.buys("quote", (2, SELLER), plain).await;
-        assert_eq!(self.holds(BUYER, plain), 0);
-        let done = self.buys("execute", (2, BUYER), plain).await;
+    async fn recipient_without_an_account_is_paid(
+        &self,
+        (customer, to): (usize, &str),
+        (token, bytes): (Token, usize),
+    ) {
+        let known = self.buys("quote", (customer, SELLER), token).await;
+        assert_eq!(self.holds(to, token), 0);
+        let done = self.buys("execute", (customer, to), token).await;
         self.app.succeeded(&done).await;
-        let got = self.holds(BUYER, plain);
+        let got = self.holds(to, token);
         assert_eq!(U256::from(got), promised(&done), "{done}");
         let gas = |said: &Value| amount(said, "/fees/relayerGas/amount");
         let more = gas(&done) - gas(&known);
         // A SOL of 10^9 lamports is 150 dollars, an ether of 10^18 wei 2,500.
-        let rent = U256::from(self.chain().cluster.rent(ACCOUNT)) * U256::from(60_000_000);
+        let rent = U256::from(self.chain().cluster.rent(bytes)) * U256::from(60_000_000);
         let rents = rent - rent / U256::from(100)..rent * U256::from(2);
         assert!(rents.contains(&more), "{more} of {rent}: {known} {done}");
     }
 
     /// What a transfer costs is in no price, and its issuer may raise it.
     async fn nobody_is_paid_in_a_token_whose_transfers_cost(&self) {
-        let [_, costly] = self.tokens();
+        let [_, costly, _] = self.tokens();
         let refused = self.buys("quote", (3, TAXED_BUYER), costly).await;
         assert_eq!(refused["ok"], false, "{refused}");
         let code = &refused["raw"]["errorCode"];
         assert_eq!(code, "UNSUPPORTED_CURRENCY", "{refused}");
     }
 
-    async fn token_is_given_back(&self) {
-        let ([plain, _], to) = (self.tokens(), self.app.customer(4).address());
-        let had = self.holds(REFUNDED, plain);
+    async fn token_is_given_back(&self, (who, token): (&str, Token)) {
+        let (had, to) = (self.holds(who, token), self.app.customer(5).address());
         let job = ("execute", "debug-force-refund");
-        let done = self.sells(job, (REFUNDED, plain), to).await;
+        let done = self.sells(job, (who, token), to).await;
         assert_eq!(done["error"], "Transaction failed: Refunded", "{done}");
-        let cost = had - self.holds(REFUNDED, plain);
+        let cost = had - self.holds(who, token);
         assert!((1..DOLLARS / 10).contains(&cost), "{cost}: {done}");
+    }
+
+    async fn tokens_are_given_back(&self) {
+        let [plain, _, newer] = self.tokens();
+        self.token_is_given_back((REFUNDED, plain)).await;
+        self.token_is_given_back((NEWER_REFUNDED, newer)).await;
+    }
+
+    async fn recipients_without_an_account_are_paid(&self) {
+        let [plain, _, newer] = self.tokens();
+        self.recipient_without_an_account_is_paid((2, BUYER), (plain, ACCOUNT))
+            .await;
+        self.recipient_without_an_account_is_paid((5, NEWER_BUYER), (newer, NEWER_ACCOUNT))
+            .await;
+    }
+
+    /// The vault has no account for the newer token: the first deposit opens one.
+    async fn deposits_with_a_lookup_table_and_of_the_newer_token(&self) {
+        self.deposit_with_a_lookup_table_is_found().await;
+        let [.., newer] = self.tokens();
+        let to = self.app.customer(4).address();
+        self.token_is_deposited((NEWER, newer), to).await;
     }
 
     /// It would take more than the quote says, and again when it is given back.
     async fn token_whose_transfers_cost_is_no_origin(&self) {
-        let ([_, costly], to) = (self.tokens(), self.app.customer(5).address());
+        let ([_, costly, _], to) = (self.tokens(), self.app.customer(5).address());
         let job = ("quote", "acceptance.test");
         let refused = self.sells(job, (TAXED, costly), to).await;
         assert_eq!(refused["ok"], false, "{refused}");
@@ -298,10 +335,10 @@ async fn tokens_of_solana_are_bridged_both_ways_or_given_back() {
     tokio::join!(
         market.deposits_that_a_sponsor_pays_for(),
         market.transactions_are_as_long_as_web3_makes_them(),
-        market.deposit_with_a_lookup_table_is_found(),
-        market.recipient_without_an_account_is_paid(),
+        market.deposits_with_a_lookup_table_and_of_the_newer_token(),
+        market.recipients_without_an_account_are_paid(),
         market.nobody_is_paid_in_a_token_whose_transfers_cost(),
-        market.token_is_given_back(),
+        market.tokens_are_given_back(),
         market.token_whose_transfers_cost_is_no_origin(),
     );
     market.app.daemon.stop().await;

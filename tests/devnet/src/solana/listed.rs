@@ -35,8 +35,8 @@ impl Listed {
 }
 
 impl LocalChain {
-    /// Makes two tokens and lists them: a dollar of the older token program, and one of Token-2022 whose transfers cost
-    /// [`TRANSFER_FEE`]. Each is in a block of its own.
+    /// Makes three tokens and lists them: a dollar of the older token program, one of Token-2022 whose transfers cost
+    /// [`TRANSFER_FEE`], and one of Token-2022 whose transfers cost nothing. Each is in a block of its own.
     pub fn list(&mut self) -> Result<()> {
         let mint = |program, fee| self.cluster.mint(&self.allocator, program, fee);
         let tokens = vec![
@@ -51,6 +51,12 @@ impl LocalChain {
                 symbol: "TAX",
                 name: "Taxed",
                 class: "other",
+            },
+            Listed {
+                token: mint(TOKEN_2022, 0)?,
+                symbol: "NUSD",
+                name: "Newer dollar",
+                class: "stable",
             },
         ];
         self.tokens = tokens;

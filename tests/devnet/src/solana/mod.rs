@@ -33,7 +33,7 @@ use solana_signature::Signature;
 use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 use spl_token_2022_interface::{
-    extension::{ExtensionType, StateWithExtensions, transfer_fee},
+    extension::{ExtensionType, StateWithExtensions, metadata_pointer, transfer_fee},
     instruction as of_tokens,
     state::{Account as TokenState, Mint},
 };
@@ -231,11 +231,12 @@ impl Cluster {
     }
 
     /// A mint of `program` with 6 decimals, whose tokens `owner` makes; on each transfer `fee` ten-thousandths are kept
-    /// back, which only Token-2022 can.
+    /// back, which only Token-2022 can. Where it keeps nothing back, its mint says where its metadata is.
     pub fn mint(&self, owner: &Keypair, program: Pubkey, fee: u16) -> Result<Token> {
         let (mint, authority) = (Keypair::new(), owner.pubkey());
         let key = mint.pubkey();
         let extensions: &[_] = match fee {
+            0 if program == TOKEN_2022 => &[ExtensionType::MetadataPointer],
             0 => &[],
             _ => &[ExtensionType::TransferFeeConfig],
         };
@@ -246,6 +247,9 @@ impl Cluster {
         if fee > 0 {
             let config = transfer_fee::instruction::initialize_transfer_fee_config;
             instructions.push(config(&program, &key, None, None, fee, u64::MAX)?);
+        } else if program == TOKEN_2022 {
+            let pointer = metadata_pointer::instruction::initialize;
+            instructions.push(pointer(&program, &key, None, Some(key))?);
         }
         let begin = of_tokens::initialize_mint2(&program, &key, &authority, None, DECIMALS);
         instructions.push(begin?);
