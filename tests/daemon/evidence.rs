@@ -272,7 +272,7 @@ async fn every_recorded_statement_is_explained_and_proved_by_its_evidence_and_no
 }
 
 /// A text in which hashes, long numbers, ports, times and the version are equal to all others.
-fn masked(text: &str) -> String {
+pub fn masked(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let words: Vec<_> = line.split(' ').map(mask).collect();
         words.join(" ")
@@ -437,34 +437,71 @@ fn blocks(guide: &str) -> Vec<(Vec<String>, String)> {
     blocks.collect()
 }
 
-/// What was printed, masked, and which of several providers were late left out.
+/// What was printed, masked. Whether the last provider that shows a head is late is left out: enough others had.
 fn timeless(text: &str) -> String {
     let text = masked(text);
+    let mut is_head = false;
     let lines = text.lines().map(|line| {
-        let (named, of) = match line.split_once("agreed by ") {
-            Some((named, agreed)) => (named, agreed.split_once(" of ").map(|(_, of)| of)),
-            None => (line, None),
-        };
-        match (line.split_once("PORT"), of) {
-            (Some((host, behind)), _) => {
-                let number = behind.split(':').next().unwrap_or_default();
-                format!("{host}PORT{number}")
-            }
-            (None, Some(of)) => format!("{named}agreed by some of {of}"),
-            (None, None) => line.to_owned(),
+        if line.starts_with("read ") {
+            is_head = line.contains(": head ");
+        }
+        match line.strip_suffix(": had not answered yet") {
+            Some(provider) if is_head => format!("{provider}: agrees, …"),
+            _ => line.to_owned(),
         }
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
+#[test]
+fn only_who_is_late_with_a_head_is_told_as_who_is_not() {
+    let said = |of: &str, said: &str| {
+        let digest = "5a".repeat(32);
+        let said = said.replace("DIGEST", &digest);
+        timeless(&format!(
+            "read        ethereum: {of}\n              127.0.0.1:28700#3: {said}"
+        ))
+    };
+    let late = "had not answered yet";
+    assert_eq!(
+        said("head 150 0x12", late),
+        said("head 150 0x12", "agrees, 0xDIGEST")
+    );
+    for (of, one, other) in [
+        ("transaction 0x12: failed", late, "agrees, 0xDIGEST"),
+        (
+            "transaction 0x12: failed",
+            "DIFFERS, 0xDIGEST",
+            "agrees, 0xDIGEST",
+        ),
+        (
+            "head 150 0x12",
+            "has another tip, 0xDIGEST",
+            "agrees, 0xDIGEST",
+        ),
+        (
+            "head 150 0x12",
+            "is set aside and was not asked",
+            "agrees, 0xDIGEST",
+        ),
+    ] {
+        assert_ne!(said(of, one), said(of, other), "{of}: {one}");
+    }
+}
+
+/// What the deposit of the guide's samples is worth.
+const DEPOSITED: u64 = 123_456_789;
+
+/// The third of three providers lies about a deposit, and the evidence shows it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_guide_shows_what_is_printed() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/evidence.md");
     let blocks = blocks(&std::fs::read_to_string(guide).unwrap());
     let world = world::world().await;
     let one = daemon().recorded(&world);
+    let contradicted = contradicted(&world, U256::from(DEPOSITED)).await;
     let providers = ["ethereum", "second", "third"];
-    let providers = providers.map(|path| format!("http://{}/{path}", world.address));
+    let providers = providers.map(|path| format!("http://{}/{path}", contradicted.address));
     let three = one.clone().with("ETHEREUM_RPC_URL", providers.join(","));
     let daemon = three.start().await;
     let claim = recorded(DEPOSITS);
@@ -1235,9 +1272,43 @@ async fn forwarding(
 
 /// A provider that forwards to `url`, and says one more wherever `amount` stands.
 async fn exaggerating(url: String, amount: U256) -> Server {
+    forwarding(url, move |text| Some(exaggerated(&text, amount))).await
+}
+
+fn exaggerated(text: &str, amount: U256) -> String {
     let word = |amount: U256| alloy::hex::encode(amount.to_be_bytes::<32>());
-    let (truth, lie) = (word(amount), word(amount + U256::from(1)));
-    forwarding(url, move |text| Some(text.replace(&truth, &lie))).await
+    text.replace(&word(amount), &word(amount + U256::from(1)))
+}
+
+/// How long after the lie the second honest provider tells the truth.
+const AFTER: Duration = Duration::from_secs(2);
+
+/// Three providers on one port that forward to `world`. The one at `/third` says one more wherever `amount` stands; the
+/// one at `/second` tells of a transaction later, so that the lie is heard before two agree.
+async fn contradicted(world: &Server, amount: U256) -> Server {
+    let url = format!("http://{}/ethereum", world.address);
+    let (client, lied) = (reqwest::Client::new(), Arc::new(AtomicBool::new(false)));
+    serve(move |request| {
+        let (client, url, lied) = (client.clone(), url.clone(), lied.clone());
+        async move {
+            let asked = String::from_utf8_lossy(&request.body).into_owned();
+            let is_transaction = asked.contains("eth_getTransactionReceipt");
+            let told = client.post(url).body(request.body).send().await.unwrap();
+            let mut text = told.text().await.unwrap();
+            if request.target == "/third" {
+                text = exaggerated(&text, amount);
+                lied.fetch_or(is_transaction, Ordering::SeqCst);
+            }
+            if request.target == "/second" && is_transaction {
+                while !lied.load(Ordering::SeqCst) {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                tokio::time::sleep(AFTER).await;
+            }
+            Some(json_answer(StatusCode::OK, text.into_bytes()))
+        }
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use vm::protocol::order::Order;
 
-use crate::evidence::{document, intentd, recorded, setup};
+use crate::evidence::{document, intentd, masked, recorded, setup};
 use crate::support::{
     chain::{FILLS, REFUNDS},
     request, world,
@@ -57,6 +57,16 @@ async fn keep(directory: &TempDir, claim: &Value) {
     pair.close().await;
 }
 
+/// The guide's sample that begins so.
+fn sample(start: &str) -> String {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/evidence.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let blocks = guide.split("```text\n").skip(1);
+    let mut samples = blocks.filter_map(|block| block.split("```").next());
+    let found = samples.find(|sample| sample.starts_with(start));
+    found.unwrap().trim_end().to_owned()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_that_ends_an_order_of_the_daemons_is_judged_as_that() {
     let world = world::world().await;
@@ -77,6 +87,12 @@ async fn a_payment_that_ends_an_order_of_the_daemons_is_judged_as_that() {
         assert!(before.starts_with(nothing), "{told}");
         let order = format!("{kind} of order 0x");
         assert!(outcome.starts_with(&order), "{told}");
+        if kind == "fill" {
+            let shown = sample("judged as the fill of order ");
+            let lines: Vec<_> = outcome.lines().take(shown.lines().count()).collect();
+            let printed = format!("judged as the {}", lines.join("\n"));
+            assert_eq!(masked(&printed), masked(&shown), "{told}");
+        }
         for line in [
             ", whose request is here:\nstatement   outcome/",
             "\nsigned      not yet: this is what would be\n",
