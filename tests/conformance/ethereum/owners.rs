@@ -1,14 +1,17 @@
 //! How owners of `ethereum-vm` accounts sign.
 
 use alloy::{
-    primitives::B256,
+    primitives::{Address, B256, Bytes},
     signers::{SignerSync, local::PrivateKeySigner},
+    sol_types::SolValue,
 };
 
 use crate::family::{Offered, Owner, OwnerForm, greater_s, owner};
 
 /// Changes a signature, which is `r`, `s` and `v`.
 type Change = fn(&mut [u8; 65]);
+/// Makes a contract's signature of a key's.
+type Wrap = fn(Vec<u8>) -> Vec<u8>;
 
 pub fn owners(form: OwnerForm, key: u8) -> Offered<Vec<Owner>> {
     let signer = PrivateKeySigner::from_bytes(&B256::repeat_byte(key)).unwrap();
@@ -24,6 +27,14 @@ pub fn owners(form: OwnerForm, key: u8) -> Offered<Vec<Owner>> {
             bytes.to_vec()
         })
     };
+    let contract = format!("{:#x}", Address::repeat_byte(0xc0));
+    let wrapped = |what: &'static str, account: &str, wrap: Wrap| {
+        let signer = signer.clone();
+        owner((what, account), false, move |digest| {
+            let signature = signer.sign_message_sync(digest).unwrap();
+            wrap(signature.as_bytes().to_vec())
+        })
+    };
     Ok(match form {
         OwnerForm::Good => vec![
             signed("v of 27 or 28", &lower, |_| {}),
@@ -31,10 +42,22 @@ pub fn owners(form: OwnerForm, key: u8) -> Offered<Vec<Owner>> {
             signed("an account in both cases", &mixed, |_| {}),
         ],
         OwnerForm::HighS => vec![signed("the greater s", &lower, high)],
-        OwnerForm::Transaction | OwnerForm::OtherKind => {
-            return Err("an account signs messages in one way");
-        }
+        OwnerForm::Transaction => return Err("an account signs messages in one way"),
+        // Contracts are not asked whether they signed.
+        OwnerForm::OtherKind => vec![
+            wrapped("EIP-1271 for a contract", &contract, |plain| plain),
+            wrapped("EIP-6492 for a contract", &contract, undeployed),
+            wrapped("EIP-6492 for the key itself", &lower, undeployed),
+        ],
     })
+}
+
+/// The form of EIP-6492: who makes the contract, with which call, and what the contract would say is its signature.
+fn undeployed(signature: Vec<u8>) -> Vec<u8> {
+    let (factory, call) = (Address::repeat_byte(0xfa), Bytes::from(vec![0x12_u8; 4]));
+    let mut all = (factory, call, Bytes::from(signature)).abi_encode_params();
+    all.extend([0x64_u8, 0x92].repeat(16));
+    all
 }
 
 /// The other `s` of the same signature, and the other parity with it.
