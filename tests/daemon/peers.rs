@@ -130,6 +130,42 @@ async fn hostile_peers_are_left_out_and_the_honest_one_is_kept() {
     }
 }
 
+/// What drips would take half a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_drips_is_skipped_and_the_answer_is_in_time() {
+    for (moods, signers) in [
+        (&["drip"][..], &[OURS][..]),
+        (&["drip", "ok"][..], &[OURS, THEIRS][..]),
+    ] {
+        let fixture = with_peers(moods).await;
+        let begun = Instant::now();
+        let answer = fixture.daemon.post(DEPOSITS, "", &deposit()).await;
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "{moods:?}: took {took:?}");
+        assert_eq!(answer.status, 200, "{moods:?}: {}", answer.body);
+        assert_eq!(answer.signed_by(), signers, "{moods:?}");
+        fixture.daemon.stop().await;
+    }
+}
+
+/// An answer has times of the chain and none of a clock. A peer for which they are others signs another execution.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_whose_times_are_an_hour_off_is_left_out() {
+    for (mood, signers, counted) in [
+        ("ontime", &[OURS, THEIRS][..], "2/0"),
+        ("hourahead", &[OURS][..], "1/0"),
+        ("hourbehind", &[OURS][..], "1/0"),
+    ] {
+        let fixture = with_peers(&[mood]).await;
+        let answer = fixture.daemon.post(DEPOSITS, "", &deposit()).await;
+        assert_eq!(answer.status, 200, "{mood}: {}", answer.body);
+        assert_eq!(answer.signed_by(), signers, "{mood}");
+        assert_eq!(answer.signers.as_deref(), Some(counted), "{mood}");
+        assert_eq!(fixture.peers.received().len(), 1, "{mood}");
+        fixture.daemon.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_signer_behind_two_urls_counts_once() {
     let fixture = with_peers(&["ok", "uppercase"]).await;

@@ -1,12 +1,16 @@
 //! A server that answers whole requests with whole answers, and ends with its owner.
 
-use std::{future::Future, net::SocketAddr, sync::Arc};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request, Response, StatusCode, body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
 
 /// A request in memory.
 pub struct Asked {
@@ -72,6 +76,37 @@ where
     answer(asked)
         .await
         .ok_or_else(|| std::io::Error::other("dropped on purpose"))
+}
+
+/// A server that answers anything with the JSON `body`, of which a byte comes each `pause`.
+pub async fn dripping(body: Vec<u8>, pause: Duration) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let body = Arc::new(body);
+    let task = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let body = body.clone();
+            tokio::spawn(async move { drip(stream, &body, pause).await });
+        }
+    });
+    Server { address, task }
+}
+
+/// Ends when it is done, or when nobody listens any more.
+async fn drip(mut stream: TcpStream, body: &[u8], pause: Duration) -> std::io::Result<()> {
+    let mut asked = [0; 1 << 10];
+    let _length = stream.read(&mut asked).await?;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    for byte in body {
+        tokio::time::sleep(pause).await;
+        stream.write_all(&[*byte]).await?;
+    }
+    Ok(())
 }
 
 /// 200 (or another status) with JSON.

@@ -1,17 +1,37 @@
 //! A fake peer oracle in many moods. The first path segment picks the mood, so that one server
-//! plays several peers; it answers what an honest peer was recorded to answer, spoilt by its mood.
+//! plays several peers, all but the one that drips; it answers what an honest peer was recorded to
+//! answer, spoilt by its mood.
 
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use alloy::{
+    primitives::{Address, B256, U256},
+    signers::{SignerSync, local::PrivateKeySigner},
+};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
+use vm::{
+    ChainId,
+    protocol::{
+        hub::OrderAccount,
+        message::{Domain, Execution, TypedMessage},
+    },
+};
 
 use super::http::{self, Asked, Server};
+
+/// Between two bytes of the answer that drips: it takes half a minute.
+const DROP: Duration = Duration::from_millis(20);
+/// The key of the recorded peer, and the version of the domain in which it signs executions.
+const KEY: &str = "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a";
+const VERSION: &str = "2";
+/// Seconds.
+const HOUR: i64 = 3_600;
 
 /// What a peer was asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +45,7 @@ pub struct Received {
 /// A server full of peers.
 pub struct Peers {
     pub server: Server,
+    drip: Server,
     received: Arc<Mutex<Vec<Received>>>,
 }
 
@@ -33,13 +54,23 @@ impl Peers {
         let received = Arc::new(Mutex::new(Vec::new()));
         let seen = received.clone();
         let answers = Arc::new(super::fixture("recorded/peer-answers.json"));
+        let dripped = answers[0]["answer"].to_string().into_bytes();
+        let drip = http::dripping(dripped, DROP).await;
         let server = http::serve(move |asked| answer(seen.clone(), answers.clone(), asked)).await;
-        Self { server, received }
+        Self {
+            server,
+            drip,
+            received,
+        }
     }
 
     /// The address of the peer in `mood`.
     pub fn url(&self, mood: &str) -> String {
-        format!("http://{}/{mood}", self.server.address)
+        let server = match mood {
+            "drip" => &self.drip,
+            _ => &self.server,
+        };
+        format!("http://{}/{mood}", server.address)
     }
 
     /// What the peers were asked, in the order of their moods' names.
@@ -130,6 +161,9 @@ fn spoil(mood: &str, answer: &mut Value) {
             let last = if text.ends_with("1b") { "1c" } else { "1b" };
             signature["signature"] = format!("{}{last}", &text[..130]).into();
         }
+        "ontime" => shifted(answer, 0),
+        "hourahead" => shifted(answer, HOUR),
+        "hourbehind" => shifted(answer, -HOUR),
         "nosigner" => drop(signature.as_object_mut().unwrap().remove("oracleSigner")),
         "extra" => signature["foo"] = 1.into(),
         "noexecution" => drop(answer.as_object_mut().unwrap().remove("execution")),
@@ -137,4 +171,43 @@ fn spoil(mood: &str, answer: &mut Value) {
         "array" => *answer = json!([1, 2]),
         other => panic!("no mood {other}"),
     }
+}
+
+/// Says that the deposit's block came so many seconds later, and signs that: an order's account at the hub depends on
+/// the time. For answers about deposits.
+fn shifted(answer: &mut Value, seconds: i64) {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let message = &mut answer["messages"][0];
+    let said = &message["result"];
+    let chain = ChainId::new(&text(&message["data"]["chainId"]));
+    let family = vm::family("ethereum-vm").unwrap();
+    let depositor = family.account(&text(&said["depositor"])).unwrap();
+    let deposit: B256 = text(&said["depositId"]).parse().unwrap();
+    let account = |time: i64| {
+        let account = OrderAccount {
+            chain: &chain,
+            depositor: &depositor,
+            timestamp: U256::from(time.unsigned_abs()),
+            deposit,
+        };
+        alloy::hex::encode(account.address())
+    };
+    let time: i64 = text(&message["extraData"]["timestamp"]).parse().unwrap();
+    let (own, other) = (account(time), account(time + seconds));
+    message["extraData"]["timestamp"] = (time + seconds).to_string().into();
+    let execution = &mut answer["execution"];
+    let action = text(&execution["actions"][0]).replace(&own, &other);
+    execution["actions"][0] = action.as_str().into();
+    let signed = &execution["signatures"][0];
+    let contract: Address = text(&signed["oracleContract"]).parse().unwrap();
+    let chain: U256 = text(&signed["oracleChainId"]).parse().unwrap();
+    let domain = Domain::oracle(VERSION, chain, contract);
+    let message = Execution {
+        idempotency_key: text(&execution["idempotencyKey"]).parse().unwrap(),
+        actions: vec![action.parse().unwrap()],
+    };
+    let key: PrivateKeySigner = KEY.parse().unwrap();
+    let signature = key.sign_hash_sync(&message.digest(&domain)).unwrap();
+    let signature = alloy::hex::encode_prefixed(signature.as_bytes());
+    execution["signatures"][0]["signature"] = signature.into();
 }
