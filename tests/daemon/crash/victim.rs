@@ -6,6 +6,7 @@ use std::{
     process::{ExitStatus, Stdio},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -94,17 +95,15 @@ impl Victim {
 
 /// SIGKILL, without waiting for the end. A process that is dead already stays so.
 pub fn kill(pid: u32) {
-    signal(pid, "-KILL");
+    signal(pid, Signal::KILL);
 }
 
 /// Asks for an orderly end.
 pub fn terminate(pid: u32) {
-    signal(pid, "-TERM");
+    signal(pid, Signal::TERM);
 }
 
-fn signal(pid: u32, name: &str) {
-    let _gone_already = std::process::Command::new("kill")
-        .args([name, &pid.to_string()])
-        .stderr(Stdio::null())
-        .status();
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let _gone_already = kill_process(pid.unwrap(), signal);
 }
