@@ -189,8 +189,11 @@ async fn every_line_reaches_the_intake_up_to_the_last() {
     // The HTTP client logs each batch that it sends.
     let mut process = Process::start(&[("DATADOG_ENDPOINT", &url), ("RUST_LOG", "trace")]).await;
     process.says("oracle listening").await;
-    // Several batches, so that what the sender logs of one could be in the next.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // Several batches, so that what the sender logs of one could be in the next. The lines are read meanwhile:
+    // a full pipe would stop it.
+    let never = process.says("what no line says");
+    let more = tokio::time::timeout(Duration::from_secs(3), never).await;
+    assert!(more.is_err());
     let said = process.end().await;
     let (received, senders) = opened(&batches);
     assert!(senders.len() > 1);

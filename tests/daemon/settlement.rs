@@ -435,7 +435,7 @@ async fn peer_whose_chain_hangs_is_not_waited_for() {
     let hanging = oracle(&world, 1).with("ORIGIN_RPC_URL", proxy.url.as_str());
     let mut network = Network::with(world, hanging).await;
     let impatient = oracle(&network.world, 0)
-        .with("PEER_REQUEST_TIMEOUT_MS", "700")
+        .with("PEER_REQUEST_TIMEOUT_MS", "3000")
         .key("caller")
         .peer(&network.peers[0], "peer")
         .peer(&network.peers[1], "peer");
