@@ -778,31 +778,47 @@ async fn a_node_without_batches_answers_a_strangers_large_question() {
     let views = opened(&chains, "base").asking_head_calls();
     let to = vm::SETTLEMENT.native().unwrap();
     let questions = vec![(to, vm::Bytes::new()); 30];
+    let begun = std::time::Instant::now();
     let answers = asking::by(false, views.many(&questions)).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    // It took all that strangers have, and nothing is sent of what does not fit any more.
+    // It took all that strangers have, and nothing is sent of what does not fit any more. All of it is back a second
+    // later.
     let sent = asked.load(Relaxed);
     let answers = asking::by(false, views.many(&questions)).await;
-    assert!(answers.iter().all(Result::is_err), "{answers:?}");
-    assert_eq!(asked.load(Relaxed), sent);
+    if begun.elapsed() < std::time::Duration::from_secs(1) {
+        assert!(answers.iter().all(Result::is_err), "{answers:?}");
+        assert_eq!(asked.load(Relaxed), sent);
+    }
     serving.abort();
 }
 
 /// What is refused takes nothing from what strangers have left.
 #[tokio::test]
 async fn keys_take_of_the_strangers_half_what_is_left_of_it() {
-    let allows = providers::paced(40.try_into().unwrap());
-    let allowed = async |keyed, calls| asking::by(keyed, async { allows(calls) }).await;
-    for _ in 0..7 {
-        assert!(allowed(true, 5).await);
+    let run = async || {
+        let allows = providers::paced(40.try_into().unwrap());
+        let allowed = async |keyed, calls| asking::by(keyed, async { allows(calls) }).await;
+        for _ in 0..7 {
+            assert!(allowed(true, 5).await);
+        }
+        let left = [allowed(false, 20).await, allowed(false, 3).await];
+        // A key has its half alone.
+        let allows = providers::paced(40.try_into().unwrap());
+        let allowed = async |keyed, calls| asking::by(keyed, async { allows(calls) }).await;
+        let strangers = [allowed(false, 300).await, allowed(false, 10).await];
+        let keys = [allowed(true, 20).await, allowed(true, 10).await];
+        [left, strangers, keys]
+    };
+    // Ten are back after half a second: a slower run tells nothing.
+    for _ in 0..100 {
+        let begun = std::time::Instant::now();
+        let allowed = run().await;
+        if begun.elapsed() < std::time::Duration::from_millis(500) {
+            assert_eq!(allowed, [[false, true], [true, false], [true, false]]);
+            return;
+        }
     }
-    assert!(!allowed(false, 20).await);
-    assert!(allowed(false, 3).await);
-    // A key has its half alone.
-    let allows = providers::paced(40.try_into().unwrap());
-    let allowed = async |keyed, calls| asking::by(keyed, async { allows(calls) }).await;
-    assert!(allowed(false, 300).await && !allowed(false, 10).await);
-    assert!(allowed(true, 20).await && !allowed(true, 10).await);
+    panic!("no run was quick enough");
 }
 
 #[tokio::test]

@@ -329,3 +329,9 @@ pub fn post(path: &str, body: &str) -> String {
         "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     )
 }
+
+/// Whether nearly all of a window of so many seconds is left.
+pub fn is_nearly(seconds: Option<&str>, window: u64) -> bool {
+    let left: u64 = seconds.unwrap().parse().unwrap();
+    (window - 600..=window).contains(&left)
+}
