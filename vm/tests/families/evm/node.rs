@@ -91,7 +91,7 @@ impl Node {
         Endpoint {
             position: 1,
             url: format!("http://127.0.0.1:{}", self.port()).parse().unwrap(),
-            timeout: Duration::from_millis(400),
+            timeout: Duration::from_secs(2),
             longest: vm::protocol::limits::PROVIDER_ANSWER,
             allows: None,
             client: Endpoint::client().unwrap(),

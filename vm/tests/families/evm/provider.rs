@@ -649,10 +649,10 @@ async fn requests_under_way_are_limited_and_waiting_ends_with_the_timeout() {
     for read in futures::future::join_all(reads).await {
         unavailable(read, "hanging");
     }
-    // 400 ms each, whether sent or waiting.
-    assert!(started.elapsed() < std::time::Duration::from_secs(2));
+    // Two seconds each, whether sent or waiting.
+    assert!(started.elapsed() < std::time::Duration::from_secs(10));
     // What is freed at the last moment may just be used.
-    assert!(node.posts() - posts < 128, "{}", node.posts() - posts);
+    assert!(node.posts() - posts < 200, "{}", node.posts() - posts);
     node.be_honest();
     let found = reader.transaction(&asked, &head).await.unwrap();
     assert_eq!(block_of(&found).number, 10);
