@@ -238,7 +238,7 @@ mod tests {
     /// The first line of the report, once it is there; the report is empty afterwards.
     async fn reported(directory: &Path) -> Value {
         let path = directory.join("report");
-        for _ in 0..500 {
+        for _ in 0..6_000 {
             let text = fs::read_to_string(&path).unwrap_or_default();
             if let Some((line, rest)) = text.split_once('\n') {
                 assert_eq!(rest, "");

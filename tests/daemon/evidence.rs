@@ -1338,7 +1338,7 @@ async fn a_shadow_lets_no_signature_out_and_reports_what_the_other_oracle_answer
         assert_eq!(answer["execution"]["signatures"], json!([]), "{answer}");
         let counted = if differs { "differs" } else { "same" };
         let counter = format!("intentd_shadow_answers_total{{result=\"{counted}\"}} 1");
-        for _ in 0..100 {
+        for _ in 0..1_200 {
             if shadow.metrics().await.contains(&counter) {
                 break;
             }

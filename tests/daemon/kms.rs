@@ -17,6 +17,7 @@ use hyper::StatusCode;
 use intentd::{config::Config, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 use vm::protocol::{
     message::{Domain, Execution, TypedMessage},
     signature::Signature,
@@ -331,8 +332,12 @@ async fn a_connection_that_is_lost_is_opened_again() {
     let world = world::world().await;
     let deposits = deposits();
     let vault = Arc::new(Vault::of(KEY));
-    let server = gcp::serve(vault.clone(), ([127, 0, 0, 1], 0).into()).await;
-    let address = server.address;
+    // Bound to the end without listening, so that nobody else gets the port while nobody serves.
+    let held = TcpSocket::new_v4().unwrap();
+    held.set_reuseaddr(true).unwrap();
+    held.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = held.local_addr().unwrap();
+    let server = gcp::serve(vault.clone(), address).await;
     let daemon = daemon()
         .recorded(&world)
         .with("SIGNING_MODULE", "gcp-kms")

@@ -369,13 +369,13 @@ fn more_connections_than_files_leave_the_store_and_the_operator_theirs() {
     let held: Vec<_> = (0..400)
         .map(|_| TcpStream::connect(&oracle).unwrap())
         .collect();
-    // The listener is full; whoever operates it is not kept out until its connections time out.
+    // The listener is full; whoever operates it is not kept out until its connections time out, after ten seconds.
     let begun = Instant::now();
     let ready = status(&ops, "/readyz").unwrap();
     assert_eq!(ready, "503", "nobody answers for the chains here");
     let metrics = status(&ops, "/metrics").unwrap();
     assert_eq!(metrics, "200");
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(8));
     drop(held);
     assert_eq!(status(&oracle, "/lives/v1").as_deref(), Some("200"));
     let term = Command::new("kill")

@@ -295,7 +295,8 @@ async fn the_end_tells_sockets_and_streams_and_is_quick() {
     reader.0.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "5\r\ntick\n\r\n0\r\n\r\n");
     rig.ended.await.unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5), "{begun:?}");
+    // Where somebody is waited for, it takes 30 seconds.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{begun:?}");
 }
 
 #[tokio::test]

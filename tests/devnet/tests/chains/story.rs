@@ -199,20 +199,14 @@ fn lives(told: &[String]) {
         let seen: Vec<_> = seen
             .map(|line| line.split_whitespace().nth(3).unwrap())
             .collect();
-        if title.contains("request") {
-            // Chains abroad may be faster than anybody looks.
-            let mut states = states.iter();
-            assert!(
-                seen.iter().all(|seen| states.any(|state| state == seen)),
-                "{act:?}"
-            );
-            assert_eq!(
-                (seen.first(), seen.last()),
-                (Some(&"waiting"), Some(&"success"))
-            );
-        } else {
-            assert_eq!(seen, states, "{act:?}");
-        }
+        // Chains may be faster than anybody looks.
+        let mut later = states.iter();
+        assert!(
+            seen.iter().all(|seen| later.any(|state| state == seen)),
+            "{act:?}"
+        );
+        let ends = (states.first(), states.last());
+        assert_eq!((seen.first(), seen.last()), ends, "{act:?}");
         let hub = act.iter().filter(|line| line.contains("hub, solver"));
         let hub: Vec<_> = hub.collect();
         assert!(hub.len() == 1 && hub[0].ends_with(earned), "{hub:?}");
