@@ -186,6 +186,12 @@ impl TradingChain {
         landing_time(self.pace(), self.landing.life()).saturating_mul(2)
     }
 
+    /// Whether payments here expire: cancelling one costs nothing, and it is over once its last transaction has expired.
+    /// Elsewhere another transaction cancels it.
+    pub fn expires(&self) -> bool {
+        self.landing.life() > 0
+    }
+
     /// Seconds between blocks.
     fn pace(&self) -> u64 {
         let market = self.market.as_ref();

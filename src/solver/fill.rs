@@ -232,6 +232,7 @@ impl Solver {
             transaction: None,
             stage: Stage::Open,
             wasted: Amount::ZERO,
+            begun: now,
         };
         let next = claim::fill(&view.claim, leg)?;
         self.begin(view, account, taken, next).await

@@ -4,7 +4,14 @@ use async_trait::async_trait;
 use vm::{Amount, protocol::limits::SETTLEMENT_TOGETHER};
 
 use super::{Solver, View, claim, judge::Offer};
-use crate::request::{Request, fact::Deposit, reason::FailReason};
+use crate::{
+    request::{
+        Request,
+        fact::{Deposit, Purpose},
+        reason::FailReason,
+    },
+    store::rows::claim::{Claim, Leg},
+};
 
 /// What an order whose deposit came late is worth now. Never more than was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +101,31 @@ impl Solver {
         let request = &view.request;
         let until = request.mined_until.unwrap_or(request.valid_until);
         waited >= patience || now > until.saturating_add(most)
+    }
+}
+
+impl Solver {
+    /// Whether the price of a fill that no block has holds no more, where payments expire: its recipient can keep each
+    /// version out of all blocks until that has expired (he closes his account), and let a later one land when the price
+    /// has moved in his favour.
+    ///
+    /// Where payments do not expire, each version can land from its signature until the payment is over: its recipient may
+    /// at most delay it, or let it fail in its block, which ends it. He has no choice among prices, and a cancellation
+    /// costs a fee and may come too late. Such a fill is replaced by dearer versions, and cancelled near its deadline.
+    pub(super) fn is_overdue(&self, view: &View, leg: &Leg) -> bool {
+        let account = self.accounts.get(&leg.network);
+        let expires = account.is_some_and(|account| account.chain.expires());
+        let waited = (view.now / 1_000).saturating_sub(leg.begun);
+        leg.purpose == Purpose::Fill && expires && waited >= self.patience.funds
+    }
+
+    /// `claim` of an order whose fill was overdue and has expired: it is judged anew, at the price of then. Once for each
+    /// deposit, so that it ends: `None` where that was done, or the fill was not overdue.
+    pub(super) fn judged_anew(&self, view: &View, claim: &Claim, leg: &Leg) -> Option<Claim> {
+        let fills = |one: &&Leg| one.purpose == Purpose::Fill && one.deposit == leg.deposit;
+        let first = claim.legs.iter().filter(fills).count() == 1;
+        let anew = first && self.is_overdue(view, leg);
+        anew.then(|| claim::wait(claim, leg.deposit, leg.begun).unwrap_or_else(|| claim.clone()))
     }
 }
 

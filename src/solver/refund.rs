@@ -252,6 +252,7 @@ impl Solver {
             transaction: None,
             stage: Stage::Open,
             wasted: Amount::ZERO,
+            begun: view.now / 1_000,
         };
         let next = match gift.purpose {
             Purpose::Excess => claim::excess(&view.claim, leg)?,

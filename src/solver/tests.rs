@@ -5,6 +5,7 @@ mod exposure;
 mod fuse;
 mod held;
 mod late;
+mod overdue;
 mod pauses;
 mod providers;
 mod random;

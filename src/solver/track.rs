@@ -124,8 +124,8 @@ impl Solver {
         Ok(true)
     }
 
-    /// What follows from a payment that can never pay: its order fails, or its deposit is given back after a pause. The
-    /// deposit is parked where the payment succeeded: it is unknown what became of the money.
+    /// What follows from a payment that can never pay: its order fails or is judged anew, or its deposit is given back after
+    /// a pause. The deposit is parked where the payment succeeded: it is unknown what became of the money.
     fn failed(
         &self,
         view: &View,
@@ -133,11 +133,16 @@ impl Solver {
         leg: &Leg,
         status: &AttemptStatus,
     ) -> Result<Claim, SolverError> {
-        let unpaid = has_succeeded(status);
-        if leg.purpose == Purpose::Fill && unpaid {
-            next = claim::failed(&next, self.why(view, leg, status));
+        let (unpaid, why) = (has_succeeded(status), self.why(view, leg, status));
+        let expired =
+            *status == AttemptStatus::Expired && why == FailReason::TransactionNotIncluded;
+        let anew = expired.then(|| self.judged_anew(view, &next, leg));
+        if let Some(anew) = anew.flatten() {
+            next = anew;
+        } else if leg.purpose == Purpose::Fill && unpaid {
+            next = claim::failed(&next, why);
         } else if leg.purpose == Purpose::Fill {
-            next = view.declined(&next, leg.deposit, self.why(view, leg, status));
+            next = view.declined(&next, leg.deposit, why);
         } else if is_reverted(status) {
             let manual = RefundFailReason::ManualRefundRequired;
             next = claim::pause(&next, leg.deposit, manual, view.now / 1_000);
@@ -168,7 +173,7 @@ impl Solver {
     async fn push(&self, view: &View, leg: &Leg) -> Result<Push, SolverError> {
         let deposit = view.deposit(&leg.deposit);
         let standing = deposit.map(|deposit| deposit.standing);
-        let late = leg.stage == Stage::Open && self.late(view, leg);
+        let late = leg.stage == Stage::Open && (self.late(view, leg) || self.is_overdue(view, leg));
         Ok(match (standing, deposit) {
             (Some(Standing::Reorged), _) => Push::Cancel,
             (Some(Standing::Included), _) => Push::Hold,

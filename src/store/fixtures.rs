@@ -111,6 +111,7 @@ fn leg(purpose: Purpose, nonce: u64, stage: Stage) -> Leg {
         transaction: None,
         stage,
         wasted: U256::ZERO,
+        begun: 0,
     }
 }
 

@@ -58,6 +58,7 @@ fn leg(purpose: Purpose, deposit: u8, stage: Stage) -> Leg {
         transaction: None,
         stage,
         wasted: U256::ZERO,
+        begun: 0,
     }
 }
 

@@ -713,6 +713,7 @@ async fn what_no_node_took_of_a_refund_is_not_taken_from_it() {
             transaction: Some("0x1".into()),
             stage: Stage::Failed,
             wasted: U256::from(900_000_000),
+            begun: 0,
         };
         let claim = Claim {
             legs: vec![leg],

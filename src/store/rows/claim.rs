@@ -98,6 +98,9 @@ pub struct Leg {
     pub stage: Stage,
     /// The cost of failed transactions, in the native currency of the network.
     pub wasted: U256,
+    /// Unix seconds at which it was begun; 0 in rows that were written before this was kept.
+    #[serde(default)]
+    pub begun: u64,
 }
 
 /// The state of a payment.

@@ -563,6 +563,7 @@ fn claim() -> claim::Claim {
             transaction: None,
             stage: claim::Stage::Open,
             wasted: alloy::primitives::U256::from(7),
+            begun: 9,
         }],
         parked: vec![b(2)],
         unpaid: vec![b(2)],
@@ -637,9 +638,13 @@ fn layouts_of_the_solver_never_change() {
     let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
     let claimed = String::from_utf8(claim().encode().unwrap()).unwrap();
     let expected = format!(
-        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","lane":"base","attempt":"0x07","currency":"0x0","amount":"0xff","payments":["0x6"],"transaction":null,"stage":"Open","wasted":"0x7"}}],"parked":["0x{two}"],"unpaid":["0x{two}"],"pauses":[{{"deposit":"0x{three}","tries":4,"until":5,"why":"AMOUNT_TOO_LOW_TO_REFUND"}}],"waits":8,"waiting":[{{"deposit":"0x{three}","since":8}}],"refused":[{{"deposit":"0x{two}","why":"SLIPPAGE"}}],"released":["0x{two}"]}}"#
+        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","lane":"base","attempt":"0x07","currency":"0x0","amount":"0xff","payments":["0x6"],"transaction":null,"stage":"Open","wasted":"0x7","begun":9}}],"parked":["0x{two}"],"unpaid":["0x{two}"],"pauses":[{{"deposit":"0x{three}","tries":4,"until":5,"why":"AMOUNT_TOO_LOW_TO_REFUND"}}],"waits":8,"waiting":[{{"deposit":"0x{three}","since":8}}],"refused":[{{"deposit":"0x{two}","why":"SLIPPAGE"}}],"released":["0x{two}"]}}"#
     );
     assert_eq!(claimed, format!("\u{2}{expected}"));
+    // Earlier versions did not write when a payment was begun.
+    let earlier = claimed.replace(r#","begun":9"#, "");
+    let earlier = claim::Claim::decode(earlier.as_bytes()).unwrap();
+    assert_eq!(earlier.legs[0].begun, 0);
     let settled = String::from_utf8(settlement().encode().unwrap()).unwrap();
     let expected = format!(
         r#"{{"purpose":"Fill","deposit":"0x{one}","transaction":"0x1","option":0,"told":true,"deposited":"Applied","outcome":"Pending","since":3,"tries":1,"not_before":2,"why":"busy","refused":false}}"#

@@ -310,6 +310,7 @@ pub(super) fn leg(fixture: &Fixture, stage: Stage) -> Leg {
         transaction: None,
         payments: Vec::new(),
         wasted: U256::ZERO,
+        begun: 0,
     }
 }
 

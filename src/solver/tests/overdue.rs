@@ -1,0 +1,295 @@
+//! Fills that are in no block when their price holds no more, on a chain whose payments expire.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
+
+use alloy::primitives::U256;
+use async_trait::async_trait;
+use vm::{
+    Bytes, Chain, CodecError,
+    trade::{
+        Account, Attempt, Broadcast, Goal, Label, Landing, OpenAccount, Outlook, Signer, Standing,
+        Status, SubmitError, Submitter,
+    },
+};
+
+use super::{PAID, rig::Rig};
+use crate::{
+    request::{Request, fact::Purpose, reason::FailReason},
+    sign::KeyRing,
+    solver::{
+        Solver,
+        account::{SendLimits, SolverAccount},
+        chain::TradingChain,
+        late::Repriced,
+    },
+    store::rows::claim::Stage,
+};
+
+/// How attempts end that are in no block.
+#[derive(Default)]
+struct Ends {
+    /// Their ids.
+    cancelled: BTreeSet<Bytes>,
+    /// All that was signed for them has expired.
+    over: bool,
+}
+
+type Shared = Arc<Mutex<Ends>>;
+
+/// As the family of the chain has it, but for payments that expire.
+struct Expiring;
+
+fn family() -> &'static dyn Landing {
+    vm::SETTLEMENT.landing.unwrap()
+}
+
+impl Landing for Expiring {
+    fn life(&self) -> u64 {
+        1
+    }
+
+    fn next(&self, account: &[u8]) -> Result<Option<Bytes>, CodecError> {
+        family().next(account)
+    }
+
+    fn knows(&self, account: &[u8], attempt: &[u8]) -> Result<bool, CodecError> {
+        family().knows(account, attempt)
+    }
+
+    fn label(&self, resource: &[u8]) -> Result<Label, CodecError> {
+        family().label(resource)
+    }
+
+    fn standing(
+        &self,
+        account: &[u8],
+        reached: &[u8],
+        held: &[Bytes],
+    ) -> Result<Standing, CodecError> {
+        family().standing(account, reached, held)
+    }
+}
+
+/// Opens accounts whose payments are replaced by none.
+struct Opening {
+    accounts: Arc<dyn OpenAccount>,
+    ends: Shared,
+}
+
+impl OpenAccount for Opening {
+    fn account(
+        &self,
+        chain: &Chain,
+        key: Arc<dyn Signer>,
+        most: u128,
+    ) -> Result<Account, CodecError> {
+        let mut account = self.accounts.account(chain, key, most)?;
+        account.submitter = Arc::new(Payer {
+            submitter: account.submitter,
+            ends: self.ends.clone(),
+        });
+        Ok(account)
+    }
+}
+
+struct Payer {
+    submitter: Arc<dyn Submitter>,
+    ends: Shared,
+}
+
+impl Payer {
+    /// Whether the attempt is cancelled, and whether what was signed has expired.
+    fn ends(&self, attempt: &Attempt) -> (bool, bool) {
+        let ends = self.ends.lock().unwrap();
+        (ends.cancelled.contains(&attempt.id), ends.over)
+    }
+}
+
+#[async_trait]
+impl Submitter for Payer {
+    async fn look(&self, goal: Goal<'_>, first: bool) -> Result<Box<dyn Outlook>, SubmitError> {
+        self.submitter.look(goal, first).await
+    }
+
+    async fn replace(
+        &self,
+        attempt: &Attempt,
+        cancel: bool,
+    ) -> Result<Option<Attempt>, SubmitError> {
+        let mut ends = self.ends.lock().unwrap();
+        let first = cancel && ends.cancelled.insert(attempt.id.clone());
+        Ok(first.then(|| attempt.clone()))
+    }
+
+    async fn send(&self, attempt: &Attempt) -> Result<Option<Broadcast>, SubmitError> {
+        let (cancelled, _) = self.ends(attempt);
+        match cancelled {
+            true => Ok(None),
+            false => self.submitter.send(attempt).await,
+        }
+    }
+
+    async fn status(&self, attempt: &Attempt) -> Result<Status, SubmitError> {
+        let (cancelled, over) = self.ends(attempt);
+        Ok(match self.submitter.status(attempt).await? {
+            Status::Waiting { .. } if cancelled && over => Status::Expired,
+            status => status,
+        })
+    }
+
+    async fn reached(&self) -> Result<Bytes, SubmitError> {
+        self.submitter.reached().await
+    }
+}
+
+/// The process starts; its payments to the destination expire, or are cancelled by other transactions.
+async fn started(rig: &Rig, expires: bool) -> (Solver, Shared) {
+    let mut solver = rig.solver().await;
+    let ends = Shared::default();
+    let mut chain = TradingChain::clone(&solver.accounts["destination"].chain);
+    if expires {
+        chain.landing = &Expiring;
+    }
+    chain.providers.accounts = Arc::new(Opening {
+        accounts: chain.providers.accounts,
+        ends: ends.clone(),
+    });
+    let keys = KeyRing::of_secp256k1(rig.signer.clone());
+    let limits = SendLimits {
+        most_rate: 100_000,
+        ..SendLimits::default()
+    };
+    let (chain, store) = (Arc::new(chain), rig.store.clone());
+    let account = SolverAccount::open(chain, store, &keys, limits, rig.now).await;
+    let account = Arc::new(account.unwrap());
+    solver.accounts.insert("destination".into(), account);
+    (solver, ends)
+}
+
+/// An order, deposited for, that a little less than was promised pays for, too.
+async fn order(rig: &Rig, change: impl FnOnce(&mut Request)) -> Request {
+    let less = |request: &mut Request| {
+        request.order.output.payments[0].minimum_amount = "97000000".into();
+        change(request);
+    };
+    let request = rig.quote(1, less).await;
+    rig.deposit(&request, |_| ()).await;
+    request
+}
+
+/// Lets so many seconds pass in which no block has the fill, and then what was signed for it expire.
+async fn expired(rig: &mut Rig, (solver, ends): (&Solver, &Shared), of: (&Request, u64)) {
+    let (request, seconds) = of;
+    rig.now += seconds * 1_000;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.destination.forget();
+    ends.lock().unwrap().over = true;
+    solver.advance(&request.id, rig.now).await.unwrap();
+}
+
+/// What became of the order: it was not filled for this reason, and its deposit went back.
+async fn given_back(rig: &mut Rig, solver: &Solver, (request, why): (&Request, FailReason)) {
+    for _ in 0..20 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(rig.facts(request).await.failure, Some(why));
+    assert!(rig.refunded(request.order_id, 1) > U256::ZERO);
+    assert_eq!(rig.destination.paid(request.order_id), []);
+}
+
+/// The stage and the amount of each of its fills.
+async fn fills(rig: &Rig, request: &Request) -> Vec<(Stage, U256)> {
+    let legs = rig.claim(request).await.legs.into_iter();
+    let fills = legs.filter(|leg| leg.purpose == Purpose::Fill);
+    fills.map(|leg| (leg.stage, leg.amount)).collect()
+}
+
+#[tokio::test]
+async fn a_fill_in_no_block_is_cancelled_when_its_price_has_held_for_five_minutes() {
+    for (expires, seconds, cancelled) in [(true, 299, 0), (true, 300, 1), (false, 300, 0)] {
+        let mut rig = Rig::new();
+        let request = order(&rig, |_| ()).await;
+        let (solver, ends) = started(&rig, expires).await;
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.now += seconds * 1_000;
+        for _ in 0..2 {
+            solver.advance(&request.id, rig.now).await.unwrap();
+        }
+        let found = ends.lock().unwrap().cancelled.len();
+        assert_eq!(found, cancelled, "{expires} {seconds}");
+        // It may still land: nothing else is begun.
+        let open = (Stage::Open, U256::from(PAID));
+        assert_eq!(fills(&rig, &request).await, [open]);
+        assert_eq!(rig.claim(&request).await.legs.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn who_keeps_his_fill_out_of_blocks_gets_it_once_more_at_the_price_of_then() {
+    let mut rig = Rig::new();
+    let worth = U256::from(98_000_000);
+    rig.worth = Ok(Repriced::Less(worth));
+    let request = order(&rig, |_| ()).await;
+    let (solver, ends) = started(&rig, true).await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    expired(&mut rig, (&solver, &ends), (&request, 300)).await;
+    let first = (Stage::Failed, U256::from(PAID));
+    assert_eq!(fills(&rig, &request).await, [first, (Stage::Open, worth)]);
+    assert_eq!(rig.facts(&request).await.failure, None);
+    // The second one's price holds as long as the first one's.
+    rig.now += 299_000;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(ends.lock().unwrap().cancelled.len(), 1);
+    expired(&mut rig, (&solver, &ends), (&request, 1)).await;
+    let why = FailReason::TransactionNotIncluded;
+    given_back(&mut rig, &solver, (&request, why)).await;
+    assert_eq!(fills(&rig, &request).await.len(), 2);
+}
+
+#[tokio::test]
+async fn who_keeps_his_fill_out_of_blocks_until_the_price_has_moved_gets_his_deposit_back() {
+    let mut rig = Rig::new();
+    rig.worth = Ok(Repriced::Nothing);
+    let request = order(&rig, |_| ()).await;
+    let (solver, ends) = started(&rig, true).await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    expired(&mut rig, (&solver, &ends), (&request, 300)).await;
+    given_back(&mut rig, &solver, (&request, FailReason::Slippage)).await;
+    assert_eq!(fills(&rig, &request).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_overdue_fill_that_lands_all_the_same_is_the_only_payment() {
+    let mut rig = Rig::new();
+    rig.worth = Err("nobody is to be asked");
+    let request = order(&rig, |_| ()).await;
+    let (solver, ends) = started(&rig, true).await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.now += 300_000;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(ends.lock().unwrap().cancelled.len(), 1);
+    for _ in 0..20 {
+        rig.mine(1);
+        solver.advance(&request.id, rig.now).await.unwrap();
+    }
+    rig.filled(request.order_id, 1);
+    let paid = (Stage::Final, U256::from(PAID));
+    assert_eq!(fills(&rig, &request).await, [paid]);
+}
+
+#[tokio::test]
+async fn an_overdue_fill_whose_order_is_over_is_not_judged_anew() {
+    let mut rig = Rig::new();
+    let deadline = u32::try_from(rig.now / 1_000 + 340).unwrap();
+    let soon = |request: &mut Request| request.order.output.deadline = deadline;
+    let request = order(&rig, soon).await;
+    let (solver, ends) = started(&rig, true).await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    expired(&mut rig, (&solver, &ends), (&request, 310)).await;
+    given_back(&mut rig, &solver, (&request, FailReason::OrderExpired)).await;
+    assert_eq!(fills(&rig, &request).await.len(), 1);
+}
