@@ -139,6 +139,14 @@ impl Solver {
             || paid.any(|one| spelled_alike(&one.currency, native))
     }
 
+    /// Whether somebody can choose to let the order's fill fail. Quotes have such orders pay for the choice; of all others
+    /// the price holds, whatever their depositor has cost elsewhere.
+    pub(super) fn is_declinable(&self, request: &Request) -> bool {
+        let account = self.accounts.get(&request.order.output.chain_id);
+        let any = account.is_some_and(|account| account.chain.providers.declinable);
+        any || self.hands_over(request)
+    }
+
     /// Notes what a fill may cost if it fails, before it is sent; `false`: it has to wait.
     pub(super) async fn stake(
         &self,

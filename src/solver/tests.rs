@@ -1170,7 +1170,10 @@ async fn what_it_cost_to_use_a_refused_fills_nonce_up_is_taken_from_the_refund()
 async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
     let mut rig = Rig::new();
     let first = rig.quote(1, |_| ()).await;
-    let own = |request: &mut Request| request.user = recipient(4);
+    let own = |request: &mut Request| {
+        request.user = recipient(4);
+        request.order.output.payments[0].currency = native().into();
+    };
     let other = rig.quote(2, own).await;
     // The same user's: what somebody else deposits in that name blames nobody.
     let third = rig

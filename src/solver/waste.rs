@@ -116,14 +116,18 @@ impl Solver {
         Ok(amount.unwrap_or_default())
     }
 
-    /// Whether the breaker is open for orders like this one.
+    /// Whether the breaker is open for orders like this one. It is not asked about a fill that nobody can let fail:
+    /// whoever opens it would have an order given back when its price has moved against him.
     pub(super) fn is_too_costly(&self, view: &View, deposit: &Deposit) -> bool {
-        self.breaker()
-            .is_open(&view.request, deposit, view.now / 1_000)
+        let (request, now) = (&view.request, view.now / 1_000);
+        self.is_declinable(request) && self.breaker().is_open(request, deposit, now)
     }
 
-    /// Deposits of others whose depositors the breaker bars now.
+    /// Deposits of others whose depositors the breaker bars now: none, where nobody can let the fill fail.
     pub(super) fn barred(&self, view: &View) -> HashSet<B256> {
+        if !self.is_declinable(&view.request) {
+            return HashSet::new();
+        }
         let (user, now) = (&view.request.user, view.now / 1_000);
         let breaker = self.breaker();
         let others = view.facts.deposits.iter();

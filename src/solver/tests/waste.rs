@@ -596,10 +596,43 @@ async fn after_strangers_losses_a_plain_payment_is_still_filled() {
     assert_eq!(facts.failure, Some(FailReason::SolverCapacityExceeded));
 }
 
+/// The large one is worth less than was promised by then.
+#[tokio::test]
+async fn who_lets_a_small_fill_fail_has_no_plain_payment_of_tokens_given_back() {
+    // The deposit is the user's own, or another account's.
+    for depositor in [fixtures::USER.to_owned(), recipient(4)] {
+        for plain in [true, false] {
+            let rig = Rig::new();
+            let small = rig.quote(1, calling).await;
+            let change = |request: &mut Request| {
+                if !plain {
+                    native_payment(request);
+                }
+            };
+            let large = rig.quote(2, change).await;
+            let solver = rig.solver().await;
+            let by = |deposit: &mut Deposit| deposit.depositor.clone_from(&depositor);
+            let mut deposit = fixtures::deposit(1, Standing::Final);
+            by(&mut deposit);
+            {
+                let (mut breaker, now) = (solver.breaker.lock().unwrap(), rig.now / 1_000);
+                breaker.lost(&small, &deposit, lost(1_000, true), now);
+                assert!(breaker.is_open(&large, &deposit, now) && breaker.bars(&deposit, now));
+            }
+            rig.deposit(&large, by).await;
+            solver.advance(&large.id, rig.now).await.unwrap();
+            assert_eq!(rig.destination.waiting() == 1, plain, "{depositor}");
+            let legs = rig.claim(&large).await.legs;
+            let filled = legs.iter().any(|leg| leg.purpose == Purpose::Fill);
+            assert_eq!(filled, plain, "{depositor}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_a_barred_depositor_gives_for_others_goes_back_at_once() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
+    let request = rig.quote(1, native_payment).await;
     let solver = rig.solver().await;
     let others = |deposit: &mut Deposit| deposit.depositor = recipient(4);
     let mut deposit = fixtures::deposit(1, Standing::Final);
