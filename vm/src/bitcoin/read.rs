@@ -17,7 +17,7 @@ use super::{
     network::genesis,
     node::{Access, Node},
     source::{Found, MAX_PREVIOUS, Source, Spender, anchored, txid},
-    spend::{MAX_RIVALS, Rival, Sought},
+    spend::{Rival, Sought, looked_at},
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
@@ -188,7 +188,7 @@ impl<S: Source> StateReader for Reader<S> {
         if self.source.look(own, block).await?.is_some() {
             return Ok(WithdrawalStatus::Executed);
         }
-        let spenders = self.source.spenders(&sought.inputs).await?;
+        let spenders = looked_at(self.source.spenders(&sought.inputs).await?);
         let rivals = self.rivals(&sought, &spenders, (tx, block)).await?;
         self.anchor(block).await?;
         let verdict = sought.verdict(&spenders, &rivals);
@@ -218,10 +218,6 @@ impl<S: Source> Reader<S> {
             Spender::Nobody | Spender::Somebody => None,
         };
         let known: BTreeSet<Txid> = spenders.iter().filter_map(by).collect();
-        if known.len() > MAX_RIVALS {
-            let what = "too many transactions spend the inputs";
-            return Err(ReadError::Unavailable(what.into()));
-        }
         let claimed = tx.and_then(named).filter(|txid| !known.contains(txid));
         let each: Vec<Txid> = known.iter().copied().chain(claimed).collect();
         let looks = each.iter().map(|txid| self.source.look(*txid, block));

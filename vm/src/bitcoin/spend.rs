@@ -1,15 +1,17 @@
 //! What became of an allocator's transaction: it is in the chain, another one spent its inputs, or neither (guide:
 //! protocol 8.5). Pure.
 //!
-//! All inputs are of witness programs, so that the id of the unsigned transaction is the id that it has in the chain,
-//! whatever its signatures are. Signatures are therefore not compared: one transaction may have several.
+//! Signatures are not compared: one transaction may have several. Where all inputs are of witness programs, the id of the
+//! unsigned transaction is the one that it has in the chain. What an input is of is the requester's word, and the
+//! allocator's signatures do not cover it: a transaction of another id is the sought one, too, if it spends the same
+//! and pays the same.
 
 use std::collections::HashSet;
 
 use bitcoin::{OutPoint, Psbt, Script, Txid};
 
 use super::{
-    raw::{RawInput, RawTransaction},
+    raw::{RawInput, RawOutput, RawTransaction},
     source::Spender,
 };
 use crate::types::WithdrawalStatus;
@@ -97,7 +99,7 @@ impl Sought {
         let by_depository = || settled().filter(|(_, by)| *by).map(|(rival, _)| rival);
         // The transaction itself may have become final since it was looked for.
         let own = self.txid();
-        let is_own = settled().any(|(rival, _)| rival.txid == own);
+        let is_own = settled().any(|(rival, _)| rival.txid == own || self.is_equal_to(rival));
         if is_own || by_depository().any(|rival| self.is_replaced_by(rival)) {
             return Ok(WithdrawalStatus::Executed);
         }
@@ -138,6 +140,14 @@ impl Sought {
         purposes.any(|purpose| scripts().any(|script| script == purpose))
     }
 
+    /// Whether it spends the same and pays the same: the sought transaction, whose id other signatures changed.
+    fn is_equal_to(&self, rival: &RawTransaction) -> bool {
+        let paid = |output: &RawOutput| (output.value, output.script.hex.clone());
+        let pays = self.unsigned.output.iter();
+        let pays = pays.map(|output| (output.value, output.script_pubkey.clone()));
+        spent(rival).eq(self.inputs.iter().copied()) && rival.vout.iter().map(paid).eq(pays)
+    }
+
     fn is_replaced_by(&self, rival: &RawTransaction) -> bool {
         let Some(payment) = self.unsigned.output.first() else {
             return false;
@@ -147,6 +157,22 @@ impl Sought {
         });
         paid && self.has_purpose_of(rival)
     }
+}
+
+/// The spenders, of which the first [`MAX_RIVALS`] are looked at: the others stay unnamed.
+pub fn looked_at(mut spenders: Vec<Spender>) -> Vec<Spender> {
+    let mut named = HashSet::new();
+    for spender in &mut spenders {
+        let Spender::By(txid) = *spender else {
+            continue;
+        };
+        if named.len() < MAX_RIVALS || named.contains(&txid) {
+            named.insert(txid);
+        } else {
+            *spender = Spender::Somebody;
+        }
+    }
+    spenders
 }
 
 fn spent(transaction: &RawTransaction) -> impl Iterator<Item = OutPoint> {

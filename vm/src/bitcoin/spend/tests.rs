@@ -126,6 +126,39 @@ fn an_input_that_another_transaction_spent_ends_it() {
 }
 
 #[test]
+fn what_spends_and_pays_the_same_is_the_transaction_itself_under_another_id() {
+    let sought = sought(vec![pay(USER, 900), pay(DEPOSITORY, 50)]);
+    let own = || rival(&[1, 2], &[pay(USER, 900), pay(DEPOSITORY, 50)]);
+    for spenders in [[by(9), by(9)], [Somebody, Somebody]] {
+        assert_eq!(sought.verdict(&spenders, &[own()]), Ok(Executed));
+    }
+    // What pays less, more or another one, or spends less, is another transaction.
+    for other in [
+        rival(&[1, 2], &[pay(USER, 899), pay(DEPOSITORY, 50)]),
+        rival(&[1, 2], &[pay(USER, 900)]),
+        rival(&[1, 2], &[pay(DEPOSITORY, 900), pay(DEPOSITORY, 50)]),
+        rival(&[1], &[pay(USER, 900), pay(DEPOSITORY, 50)]),
+    ] {
+        assert_eq!(sought.verdict(&[by(9), by(9)], &[other]), Ok(Expired));
+    }
+}
+
+#[test]
+fn the_first_transactions_that_spend_inputs_are_looked_at() {
+    let most = u8::try_from(MAX_RIVALS).unwrap();
+    let mut spenders: Vec<_> = (0..=most).map(by).collect();
+    spenders.extend([Nobody, by(0), by(most)]);
+    let mut looked = spenders.clone();
+    looked[MAX_RIVALS] = Somebody;
+    looked[MAX_RIVALS + 3] = Somebody;
+    assert_eq!(looked_at(spenders), looked);
+    // Without a purpose one of them is enough.
+    let sought = sought(vec![pay(USER, 900)]);
+    let one = rival(&[1], &[]);
+    assert_eq!(sought.verdict(&[by(0), Somebody], &[one]), Ok(Expired));
+}
+
+#[test]
 fn the_transaction_itself_is_no_rival() {
     let sought = sought(vec![pay(USER, 900)]);
     let mut own = spending(&[1, 2], &[pay(USER, 900)]);
