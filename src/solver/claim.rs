@@ -121,6 +121,22 @@ pub fn wait(claim: &Claim, deposit: B256, now: u64) -> Option<Claim> {
     })
 }
 
+/// `claim` of an order that waits for `deposit` from `now` (unix seconds) on, whatever it has waited before.
+pub fn wait_anew(claim: &Claim, deposit: B256, now: u64) -> Claim {
+    let mut next = claim.clone();
+    next.waits.get_or_insert(now);
+    next.waiting.retain(|one| one.deposit != deposit);
+    let since = now;
+    next.waiting.push(Waiting { deposit, since });
+    next
+}
+
+/// Every fill that was begun, whatever became of it.
+pub fn fills(claim: &Claim) -> impl Iterator<Item = &Leg> {
+    let legs = claim.legs.iter();
+    legs.filter(|leg| leg.purpose == Purpose::Fill)
+}
+
 /// Since when the order waits that could be decided for `deposit`, unix seconds. What another one has waited for
 /// does not count.
 pub fn since(claim: &Claim, deposit: &B256) -> Option<u64> {

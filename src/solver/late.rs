@@ -10,7 +10,7 @@ use crate::{
         fact::{Deposit, Purpose},
         reason::FailReason,
     },
-    store::rows::claim::{Claim, Leg},
+    store::rows::claim::{Claim, Leg, Stage},
 };
 
 /// What an order whose deposit came late is worth now. Never more than was promised.
@@ -84,10 +84,13 @@ impl Solver {
 impl Solver {
     /// Whether the order's price does not hold any more. Its deposit came too late, or came in time and has waited,
     /// whatever for (a user who can make his own fill fail could choose among prices otherwise), or came with so many
-    /// others that its settlement is dearer.
+    /// others that its settlement is dearer. Or a fill of the order ended unpaid where payments expire: it may have been kept
+    /// out of all blocks.
     pub(super) fn is_repriced(&self, view: &View, deposit: &Deposit) -> bool {
         let crowded = deposit.together > SETTLEMENT_TOGETHER;
-        is_late(view, deposit) || crowded || self.has_lapsed(view, deposit)
+        let mut fills = claim::fills(&view.claim);
+        let unpaid = fills.any(|leg| leg.stage == Stage::Failed && self.expires(leg));
+        is_late(view, deposit) || crowded || unpaid || self.has_lapsed(view, deposit)
     }
 
     /// Whether an honest deposit, however long its chain took, would have been paid for by now.
@@ -113,19 +116,23 @@ impl Solver {
     /// at most delay it, or let it fail in its block, which ends it. He has no choice among prices, and a cancellation
     /// costs a fee and may come too late. Such a fill is replaced by dearer versions, and cancelled near its deadline.
     pub(super) fn is_overdue(&self, view: &View, leg: &Leg) -> bool {
-        let account = self.accounts.get(&leg.network);
-        let expires = account.is_some_and(|account| account.chain.expires());
         let waited = (view.now / 1_000).saturating_sub(leg.begun);
-        leg.purpose == Purpose::Fill && expires && waited >= self.patience.funds
+        leg.purpose == Purpose::Fill && self.expires(leg) && waited >= self.patience.funds
     }
 
-    /// `claim` of an order whose fill was overdue and has expired: it is judged anew, at the price of then. Once for each
-    /// deposit, so that it ends: `None` where that was done, or the fill was not overdue.
+    /// `claim` of an order whose fill was overdue and has expired: it is judged anew, at the price of then, with all the
+    /// patience that an order has. Once for each deposit, so that it ends: `None` where that was done, or the fill was not
+    /// overdue.
     pub(super) fn judged_anew(&self, view: &View, claim: &Claim, leg: &Leg) -> Option<Claim> {
-        let fills = |one: &&Leg| one.purpose == Purpose::Fill && one.deposit == leg.deposit;
-        let first = claim.legs.iter().filter(fills).count() == 1;
-        let anew = first && self.is_overdue(view, leg);
-        anew.then(|| claim::wait(claim, leg.deposit, leg.begun).unwrap_or_else(|| claim.clone()))
+        let first = claim::fills(claim).filter(|one| one.deposit == leg.deposit);
+        let anew = first.count() == 1 && self.is_overdue(view, leg);
+        anew.then(|| claim::wait_anew(claim, leg.deposit, view.now / 1_000))
+    }
+
+    /// Whether payments on the network of `leg` expire.
+    fn expires(&self, leg: &Leg) -> bool {
+        let account = self.accounts.get(&leg.network);
+        account.is_some_and(|account| account.chain.expires())
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use alloy::primitives::U256;
+use alloy::primitives::{B256, U256};
 use async_trait::async_trait;
 use vm::{
     Bytes, Chain, CodecError,
@@ -15,9 +15,16 @@ use vm::{
     },
 };
 
-use super::{PAID, rig::Rig};
+use super::{
+    PAID,
+    rig::{Rig, recipient},
+};
 use crate::{
-    request::{Request, fact::Purpose, reason::FailReason},
+    request::{
+        Request,
+        fact::{Deposit, Purpose},
+        reason::FailReason,
+    },
     sign::KeyRing,
     solver::{
         Solver,
@@ -240,6 +247,10 @@ async fn who_keeps_his_fill_out_of_blocks_gets_it_once_more_at_the_price_of_then
     let first = (Stage::Failed, U256::from(PAID));
     assert_eq!(fills(&rig, &request).await, [first, (Stage::Open, worth)]);
     assert_eq!(rig.facts(&request).await.failure, None);
+    // What keeps the second one waiting has as long as what kept the first one.
+    let waiting = rig.claim(&request).await.waiting;
+    let since: Vec<_> = waiting.iter().map(|one| one.since).collect();
+    assert_eq!(since, [rig.now / 1_000]);
     // The second one's price holds as long as the first one's.
     rig.now += 299_000;
     solver.advance(&request.id, rig.now).await.unwrap();
@@ -260,6 +271,38 @@ async fn who_keeps_his_fill_out_of_blocks_until_the_price_has_moved_gets_his_dep
     expired(&mut rig, (&solver, &ends), (&request, 300)).await;
     given_back(&mut rig, &solver, (&request, FailReason::Slippage)).await;
     assert_eq!(fills(&rig, &request).await.len(), 1);
+}
+
+#[tokio::test]
+async fn another_deposit_after_a_fill_that_was_kept_out_is_worth_what_it_is_worth_then() {
+    let mut rig = Rig::new();
+    let (worth, then) = (U256::from(98_000_000), rig.now / 1_000);
+    rig.worth = Ok(Repriced::Less(worth));
+    let long = |request: &mut Request| {
+        request.order.output.payments[0].minimum_amount = "97000000".into();
+        request.valid_until = then + 10_000;
+    };
+    let request = rig.quote(1, long).await;
+    let others = |number: u8| {
+        move |deposit: &mut Deposit| {
+            deposit.onchain_id = B256::repeat_byte(number);
+            deposit.transaction = B256::repeat_byte(number).to_string();
+            deposit.depositor = recipient(4);
+            deposit.place.time = then;
+        }
+    };
+    rig.deposit(&request, others(1)).await;
+    let (solver, ends) = started(&rig, true).await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    for _ in 0..2 {
+        expired(&mut rig, (&solver, &ends), (&request, 300)).await;
+    }
+    let gone = [(Stage::Failed, U256::from(PAID)), (Stage::Failed, worth)];
+    assert_eq!(fills(&rig, &request).await, gone);
+    assert_eq!(rig.facts(&request).await.failure, None);
+    rig.deposit(&request, others(2)).await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(fills(&rig, &request).await[2..], [(Stage::Open, worth)]);
 }
 
 #[tokio::test]
