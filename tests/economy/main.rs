@@ -65,7 +65,7 @@ use plan::{AT_FOREIGN, Allowed, FAMILY, POWERS, Plan, Power};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Histories of the test command.
-const HISTORIES: u64 = 2_000;
+const HISTORIES: u64 = 1_000;
 
 /// Histories that may explain a difference.
 const OTHER_MOMENTS: u64 = 24;
