@@ -152,8 +152,9 @@ async fn swapping(
         }
     }
     calls.push(ordered(&given.spec, &swap.draft)?);
-    if exact {
-        // What the exchange did not need: before anybody's calls, which could take it.
+    if exact || given.is_native() {
+        // What the exchange did not need, and what native currency its contracts had: before anybody's calls, which
+        // could take it, and not to the recipient, who need not take any.
         calls.push(sweep(given, router, &given.solver)?);
     }
     let payment = Due {
@@ -215,13 +216,16 @@ fn ordered(spec: &ChainSpec, draft: &Draft) -> Result<OrderCall, Refused> {
     call.ok_or_else(|| lacking(spec, "calls"))
 }
 
-/// What the calls leave is the recipient's, in the router it would be anybody's: what was bought, and the
-/// native currency last.
+/// What the calls leave is the recipient's, in the router it would be anybody's: what was bought, and the native
+/// currency last. Who gets tokens and has no calls made is not asked to take native currency.
 fn sweeps(intent: &Intent<'_>, router: &Address) -> Result<Vec<OrderCall>, Refused> {
     let (output, to) = (&intent.destination, &intent.recipient);
     let mut calls = Vec::new();
     if !output.is_native() {
         calls.push(sweep(output, router, to)?);
+        if intent.calls.is_empty() {
+            return Ok(calls);
+        }
     }
     let native = Side {
         address: output.spec.family.native()?,

@@ -518,9 +518,8 @@ async fn solver_swaps_what_it_does_not_hold() {
         .unwrap();
     assert_eq!(ids(&answer), ["approve", "deposit"]);
     let output = order(&answer).output;
-    assert_eq!((output.payments.len(), output.calls.len()), (1, 4));
-    assert_eq!(call_of(&answer, 2), swept(TOKEN));
-    assert_eq!(last_call(&answer), swept(NATIVE));
+    assert_eq!((output.payments.len(), output.calls.len()), (1, 3));
+    assert_eq!(last_call(&answer), swept(TOKEN));
     assert_eq!(output.payments[0].recipient, ROUTER);
     assert_eq!(output.payments[0].currency, USDC);
     let given = text(&answer, "/details/route/destination/inputCurrency/amount");
@@ -542,7 +541,38 @@ async fn solver_swaps_what_it_does_not_hold() {
     let calls = |answer: &Value| order(answer).output.calls.len();
     assert_eq!(calls(&kept), calls(&answer) + 1);
     assert_eq!(call_of(&kept, 2), swept_to(USDC, SOLVER));
-    assert_eq!(last_call(&kept), swept(NATIVE));
+    assert_eq!(last_call(&kept), swept(TOKEN));
+}
+
+/// An exchange's router gives back all native currency that it has, also a wei that a stranger left there: no recipient
+/// of tokens has to take it.
+#[tokio::test]
+async fn native_currency_that_an_exchange_gives_back_is_the_solvers() {
+    fn without() -> Value {
+        let mut file = fixtures::market_file();
+        file[1]["currencies"][0]["solver"] = json!(false);
+        file
+    }
+    let mut changes =
+        json!({"originCurrency": NATIVE, "destinationCurrency": TOKEN, "amount": ETH});
+    let (_, answer) = quoted(changes.clone()).await;
+    let back = swept_to(NATIVE, SOLVER);
+    assert_eq!(call_of(&answer, 0).0, EXCHANGE);
+    assert_eq!(call_of(&answer, 1), back);
+    assert_eq!(call_of(&answer, 2), swept(TOKEN));
+    assert_eq!(order(&answer).output.calls.len(), 3);
+    // What the order's own calls leave is the recipient's.
+    changes["txs"] = json!([{"to": OTHER, "data": "0x12"}]);
+    let (_, answer) = quoted(changes).await;
+    assert_eq!(call_of(&answer, 1), back);
+    assert_eq!(call_of(&answer, 2).0, OTHER);
+    assert_eq!(call_of(&answer, 3), swept(TOKEN));
+    assert_eq!(last_call(&answer), swept(NATIVE));
+    // So is native currency that was bought.
+    let fixture = Fixture::default();
+    fixture.with(|world| world.market = without);
+    let bought = fixture.quote(json!({"destinationCurrency": NATIVE})).await;
+    assert_eq!(last_call(&bought.unwrap()), swept(NATIVE));
 }
 
 /// The solver takes and gives dollars of one group: what the user gets for them is the exchange's business.

@@ -1,13 +1,20 @@
 //! Exchanges: by the user on one chain, before a deposit, and in the solver's fill.
 
-use alloy::primitives::{Address, U256};
-use devnet::{account::Account, world::Exchange};
+use alloy::{
+    primitives::{Address, U256},
+    sol,
+};
+use devnet::{account::Account, node::Payload, world::Exchange};
 use serde_json::{Value, json};
 
 use super::app::{App, ETH, MILLI, USD, Way, amount, held, hex, promised, step_ids};
 
 const INPUT: &str = "EXACT_INPUT";
 const OUTPUT: &str = "EXACT_OUTPUT";
+
+sol! {
+    function multicall(bytes[] data) payable;
+}
 
 /// A customer and what the two exchanges have.
 struct Trader<'a> {
@@ -17,14 +24,18 @@ struct Trader<'a> {
     there: Exchange,
     /// Leaves what an exact output costs less to the solver.
     leaves: bool,
+    /// Who gets what is bridged.
+    to: Address,
 }
 
 impl<'a> Trader<'a> {
     fn new(app: &'a App, number: usize) -> Self {
         let (here, there) = (&app.world.origin, &app.world.destination);
+        let who = app.customer(number);
         Self {
             app,
-            who: app.customer(number),
+            who,
+            to: who.address(),
             here: here.exchange.unwrap(),
             there: there.exchange.unwrap(),
             leaves: false,
@@ -36,6 +47,22 @@ impl<'a> Trader<'a> {
             leaves: true,
             ..self
         }
+    }
+
+    /// Has what is bridged paid to a contract that takes no native currency.
+    fn for_contract(self) -> Self {
+        let to = self.there.uniswap.factory;
+        Self { to, ..self }
+    }
+
+    /// Leaves a wei in the destination's exchange, as anybody can.
+    async fn leaves_a_wei(&self) {
+        let (site, router) = (&self.app.world.destination, self.there.uniswap.router);
+        let nothing = multicallCall { data: Vec::new() };
+        let wei = Payload::call(router, &nothing).value(U256::ONE);
+        let sent = site.node.transact(self.who.address(), wei).await;
+        sent.unwrap();
+        assert_eq!(held(site, Address::ZERO, router).await, U256::ONE);
     }
 
     /// Exchanges on the origin; what came of it on chain, and the client's report.
@@ -92,13 +119,14 @@ impl<'a> Trader<'a> {
         let pair = (&*hex(from), &*hex(to));
         let mut quote = self.app.quote_for(self.who, Way::Across, pair, value);
         quote["tradeType"] = trade.into();
+        quote["recipient"] = hex(self.to).into();
         quote["options"] = json!({
             "includeProtocolData": true, "enableTrueExactOutput": self.leaves,
         });
-        let (site, who) = (&self.app.world.destination, self.who.address());
-        let before = held(site, to, who).await;
+        let site = &self.app.world.destination;
+        let before = held(site, to, self.to).await;
         let done = self.app.execute_as(self.who, quote).await;
-        let got = held(site, to, who).await - before;
+        let got = held(site, to, self.to).await - before;
         let least = amount(&done, "/details/currencyOut/minimumAmount");
         assert!(got >= least && !got.is_zero(), "{got} {done}");
         assert!(!self.leaves || got == U256::from(value), "{got} {done}");
@@ -151,6 +179,9 @@ async fn swaps_before_the_deposit_and_in_the_fill() {
     let app = App::with(true, |_| ()).await;
     let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|number| Trader::new(&app, number));
     let [b, f] = [b, f].map(Trader::leaving);
+    // What the exchange gives back besides fails no fill.
+    a.leaves_a_wei().await;
+    let c = c.for_contract();
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
     let (dollar, weth) = (app.world.destination.token, a.there.uniswap.wrapped);
     let [here, there] = [a.here.rare, a.there.rare];
