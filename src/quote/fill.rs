@@ -152,11 +152,9 @@ async fn swapping(
         }
     }
     calls.push(ordered(&given.spec, &swap.draft)?);
-    if exact || given.is_native() {
-        // What the exchange did not need, and what native currency its contracts had: before anybody's calls, which
-        // could take it, and not to the recipient, who need not take any.
-        calls.push(sweep(given, router, &given.solver)?);
-    }
+    // What the exchange did not need (a pool may run out before it has taken an exact input), and what native currency
+    // its contracts had: before anybody's calls, which could take it, and not to the recipient, who need not take any.
+    calls.push(sweep(given, router, &given.solver)?);
     let payment = Due {
         to: router.clone(),
         currency: given.address.clone(),

@@ -518,7 +518,9 @@ async fn solver_swaps_what_it_does_not_hold() {
         .unwrap();
     assert_eq!(ids(&answer), ["approve", "deposit"]);
     let output = order(&answer).output;
-    assert_eq!((output.payments.len(), output.calls.len()), (1, 3));
+    assert_eq!((output.payments.len(), output.calls.len()), (1, 4));
+    // What the pools did not take is the solver's, who paid for it.
+    assert_eq!(call_of(&answer, 2), swept_to(USDC, SOLVER));
     assert_eq!(last_call(&answer), swept(TOKEN));
     assert_eq!(output.payments[0].recipient, ROUTER);
     assert_eq!(output.payments[0].currency, USDC);
@@ -539,7 +541,7 @@ async fn solver_swaps_what_it_does_not_hold() {
     let kept = fixture.quote(surplus).await.unwrap();
     // Exactly that is bought, and what was not needed goes back before anything else happens.
     let calls = |answer: &Value| order(answer).output.calls.len();
-    assert_eq!(calls(&kept), calls(&answer) + 1);
+    assert_eq!(calls(&kept), calls(&answer));
     assert_eq!(call_of(&kept, 2), swept_to(USDC, SOLVER));
     assert_eq!(last_call(&kept), swept(TOKEN));
 }
@@ -572,7 +574,9 @@ async fn native_currency_that_an_exchange_gives_back_is_the_solvers() {
     let fixture = Fixture::default();
     fixture.with(|world| world.market = without);
     let bought = fixture.quote(json!({"destinationCurrency": NATIVE})).await;
-    assert_eq!(last_call(&bought.unwrap()), swept(NATIVE));
+    let bought = bought.unwrap();
+    assert_eq!(call_of(&bought, 2), swept_to(USDC, SOLVER));
+    assert_eq!(last_call(&bought), swept(NATIVE));
 }
 
 /// The solver takes and gives dollars of one group: what the user gets for them is the exchange's business.
