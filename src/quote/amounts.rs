@@ -201,7 +201,7 @@ impl<'a, 'm> Pricing<'a, 'm> {
         let (intent, wanted) = (&self.case.intent, self.outward());
         let exact = intent.trade_type == TradeType::ExactOutput;
         let found = self.swaps.best(wanted, intent.amount, false).await?;
-        let margin = if exact { slippage } else { 0 };
+        let margin = if exact { slipping(wanted, slippage) } else { 0 };
         let given = fees::maximum(found.input, margin).ok_or_else(too_much)?;
         if exact && intent.true_exact_output {
             return Ok((found, given));
@@ -223,14 +223,9 @@ impl<'a, 'm> Pricing<'a, 'm> {
         }
         let from = End::new(&intent.origin, market.input);
         let wanted = self.wanted(from, End::new(&intent.destination, market.output), true);
-        let turning = intent.operation != Operation::Swap;
-        let slippage = |usd: Option<U256>| {
-            let slippage = self.slippage(usd)?;
-            Ok::<_, Refused>(if turning { 0 } else { slippage })
-        };
         if intent.trade_type == TradeType::ExactOutput {
             let offer = self.swaps.best(wanted, amount, false).await?;
-            let slippage = slippage(market.input.usd(offer.input))?;
+            let slippage = self.slippage(market.input.usd(offer.input))?;
             let most = most(wanted, &offer, slippage).ok_or_else(too_much)?;
             return Ok(Amounts {
                 input_limit: most,
@@ -243,7 +238,7 @@ impl<'a, 'm> Pricing<'a, 'm> {
             _ => self.swaps.best(wanted, amount, false).await?.input,
         };
         let offer = self.swaps.best(wanted, input, true).await?;
-        let slippage = slippage(market.output.usd(offer.output))?;
+        let slippage = self.slippage(market.output.usd(offer.output))?;
         let least = least(wanted, &offer, slippage);
         Ok(Amounts {
             minimum: least,
@@ -279,6 +274,7 @@ impl<'a, 'm> Pricing<'a, 'm> {
 /// The least that an exchange must fetch. What one provider offered is not the only measure: where
 /// that is poor, the price sources are.
 fn least(wanted: Wanted<'_, '_>, offer: &SwapOffer, slippage: u16) -> U256 {
+    let slippage = slipping(wanted, slippage);
     let least = fees::minimum(offer.output, slippage);
     let (from, to) = (wanted.from.worth, wanted.to.worth);
     let market = from.exchange(to, offer.input, Round::Down);
@@ -291,6 +287,7 @@ fn least(wanted: Wanted<'_, '_>, offer: &SwapOffer, slippage: u16) -> U256 {
 
 /// The most that an exchange may cost, in the same way.
 fn most(wanted: Wanted<'_, '_>, offer: &SwapOffer, slippage: u16) -> Option<U256> {
+    let slippage = slipping(wanted, slippage);
     let most = fees::maximum(offer.input, slippage)?;
     let (from, to) = (wanted.from.worth, wanted.to.worth);
     let market = to.exchange(from, offer.output, Round::Up);
@@ -299,6 +296,15 @@ fn most(wanted: Wanted<'_, '_>, offer: &SwapOffer, slippage: u16) -> Option<U256
     };
     let ceiling = fees::maximum(market, slippage.max(impact(wanted)))?;
     Some(most.min(ceiling.max(offer.input)))
+}
+
+/// The slippage of an exchange where so much is allowed: nothing slips where the native currency is wrapped or
+/// unwrapped.
+fn slipping(wanted: Wanted<'_, '_>, allowed: u16) -> u16 {
+    match wanted.from.side.wraps(wanted.to.side) {
+        true => 0,
+        false => allowed,
+    }
 }
 
 fn impact(wanted: Wanted<'_, '_>) -> u16 {

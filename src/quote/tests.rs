@@ -579,6 +579,30 @@ async fn native_currency_that_an_exchange_gives_back_is_the_solvers() {
     assert_eq!(last_call(&bought), swept(NATIVE));
 }
 
+#[tokio::test]
+async fn nothing_slips_where_the_native_currency_is_wrapped_or_unwrapped() {
+    let given = async |output: &str, leaves: bool| {
+        let changes = json!({
+            "destinationCurrency": output, "tradeType": "EXACT_OUTPUT", "amount": ETH,
+            "slippageTolerance": "100", "enableTrueExactOutput": leaves,
+        });
+        let (_, answer) = quoted(changes).await;
+        order(&answer).output.payments[0].minimum_amount.clone()
+    };
+    for leaves in [false, true] {
+        assert_eq!(given(WETH, leaves).await, ETH);
+        assert_eq!(given(TOKEN, leaves).await, "2020000");
+    }
+    let wrapped = json!({"originCurrency": NATIVE, "destinationCurrency": WETH, "amount": ETH});
+    let (_, answer) = quoted(wrapped).await;
+    let out = |field: &str| amount(&answer, &format!("/details/currencyOut/{field}"));
+    assert_eq!(out("minimumAmount"), out("amount"));
+    // A user deposits all that comes out.
+    let (_, answer) = quoted(json!({"originCurrency": WETH, "amount": ETH})).await;
+    assert_eq!(ids(&answer), ["approve", "swap", "deposit"]);
+    assert_eq!(text(&answer, "/protocol/v2/paymentDetails/amount"), ETH);
+}
+
 /// The solver takes and gives dollars of one group: what the user gets for them is the exchange's business.
 #[tokio::test]
 async fn share_is_of_what_the_solver_takes_and_gives() {

@@ -35,4 +35,9 @@ impl Side<'_> {
         let wrapped = wrapped.and_then(|wrapped| text::currency(&self.spec, wrapped));
         wrapped.as_ref() == Some(&self.address)
     }
+
+    /// Whether it and a currency of the same chain are the native one and its wrapped form, one for one.
+    pub fn wraps(&self, other: &Side<'_>) -> bool {
+        self.is_native() && other.is_wrapped() || self.is_wrapped() && other.is_native()
+    }
 }
