@@ -1,16 +1,16 @@
 //! Deposits of a transaction (guide: protocol 4.1 and 4.4). Pure.
 //!
 //! The depository's instructions say what was deposited, and for whom. They are no proof that anything moved: what they
-//! say together must be covered by what the vault gained.
+//! say together must be covered by what the vault gained, besides what it paid out itself in the transaction.
 
 use alloy::hex;
 use solana_pubkey::Pubkey;
 
 use super::{
     decode::{Depository, Rules},
-    executed::{Executed, Step},
+    executed::{Change, Executed, Step},
     programs::{COMPUTE_BUDGET, SYSTEM, TOKEN, TOKENS, associated},
-    transfer::Transfer,
+    transfer::{Transfer, is_unread},
 };
 use crate::types::{Amount, Deposit, Refusal};
 
@@ -146,7 +146,7 @@ fn credited(
     for one in said {
         let together = said.iter().filter(|other| other.mint == one.mint);
         let sum: u128 = together.clone().map(|other| u128::from(other.amount)).sum();
-        let Some((gain, may_be_less)) = gained(depository, executed, one.mint) else {
+        let Some((gain, may_be_less)) = gained(depository, executed, one.mint)? else {
             amounts.push(one.amount);
             continue;
         };
@@ -168,22 +168,73 @@ fn gained(
     depository: &Depository,
     executed: &Executed,
     mint: Option<Pubkey>,
-) -> Option<(u128, bool)> {
+) -> Result<Option<(u128, bool)>, Refusal> {
+    let vault = &depository.vault;
     let Some(mint) = mint else {
-        let change = executed.lamports_of(&depository.vault).unwrap_or_default();
-        return executed.shows_lamports().then_some((change.gain(), false));
+        if !executed.shows_lamports() {
+            return Ok(None);
+        }
+        let change = executed.lamports_of(vault);
+        let gain = received(vault, executed, (vault, &SYSTEM), change)?;
+        return Ok(Some((gain, false)));
     };
     if !executed.shows_tokens() {
-        return None;
+        return Ok(None);
     }
     let [old, new] = TOKENS.map(|program| {
-        let account = associated(&depository.vault, &mint, &program)?;
-        let change = executed.tokens_of(&account, &depository.vault, &mint);
-        Some(change.gain())
+        let Some(account) = associated(vault, &mint, &program) else {
+            return Ok(0);
+        };
+        let change = executed.tokens_of(&account, vault, &mint);
+        received(vault, executed, (&account, &program), change)
     });
     // A mint belongs to one program.
-    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    Some((old.max(new), old == 0))
+    let (old, new) = (old?, new?);
+    Ok(Some((old.max(new), old == 0)))
+}
+
+/// What came into an account of the vault: by how much it grew, and what the vault paid out of it meanwhile. Nothing,
+/// where the answer has no balance of it.
+fn received(
+    vault: &Pubkey,
+    executed: &Executed,
+    (account, program): (&Pubkey, &Pubkey),
+    change: Option<Change>,
+) -> Result<u128, Refusal> {
+    let Some(change) = change else {
+        return Ok(0);
+    };
+    // The vault signs no message: only the depository's program has it sign, for what that calls.
+    let called = executed.steps.iter().filter(|step| !step.signed);
+    let own = called.filter(|step| step.program == *program && step.account(0) == Some(*account));
+    let mut after = change.after;
+    for step in own {
+        let paid = u128::from(paid_out(vault, executed, step)?);
+        after = after.checked_add(paid).ok_or_else(unread)?;
+    }
+    Ok(Change { after, ..change }.gain())
+}
+
+/// What an instruction that takes from an account of the vault pays out on the vault's own word: nothing where a
+/// delegate says so, or where it goes to an account of the vault.
+fn paid_out(vault: &Pubkey, executed: &Executed, step: &Step) -> Result<u64, Refusal> {
+    let Some(transfer) = Transfer::of(step) else {
+        return match is_unread(step) && step.accounts.contains(vault) {
+            true => Err(unread()),
+            false => Ok(0),
+        };
+    };
+    let mut held = executed.before.iter().chain(&executed.after);
+    let stays = transfer.to == transfer.from
+        || held.any(|holding| holding.account == transfer.to && holding.owner == *vault);
+    Ok(match transfer.authority == *vault && !stays {
+        true => transfer.amount,
+        false => 0,
+    })
+}
+
+fn unread() -> Refusal {
+    Refusal("What the vault paid out cannot be read".into())
 }
 
 fn short(gain: u128, sum: u128) -> Refusal {
@@ -232,6 +283,7 @@ fn plain(
     }
     let sum = u128::from(transfer.amount);
     let change = executed.tokens_of(&transfer.to, &depository.vault, &mint);
+    let change = change.unwrap_or_default();
     let gain = match executed.shows_tokens() {
         true => change.gain().min(sum),
         false => sum,

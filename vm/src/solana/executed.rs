@@ -166,18 +166,20 @@ impl Executed {
         found.next().map(|(_, change)| *change)
     }
 
-    /// What the token account `account` of `owner` held of `mint`.
-    pub fn tokens_of(&self, account: &Pubkey, owner: &Pubkey, mint: &Pubkey) -> Change {
+    /// What the token account `account` of `owner` held of `mint`; `None` where no balance of it is shown.
+    pub fn tokens_of(&self, account: &Pubkey, owner: &Pubkey, mint: &Pubkey) -> Option<Change> {
         let held = |holdings: &[Holding]| {
-            let of = holdings
-                .iter()
-                .filter(|holding| holding.account == *account);
-            let of = of.filter(|holding| holding.owner == *owner && holding.mint == *mint);
-            of.map(|holding| u128::from(holding.amount)).sum()
+            let of = (*account, *owner, *mint);
+            let mut holdings = holdings.iter();
+            let held = holdings.find(|it| (it.account, it.owner, it.mint) == of);
+            held.map(|holding| u128::from(holding.amount))
         };
-        Change {
-            before: held(&self.before),
-            after: held(&self.after),
+        match (held(&self.before), held(&self.after)) {
+            (None, None) => None,
+            (before, after) => Some(Change {
+                before: before.unwrap_or_default(),
+                after: after.unwrap_or_default(),
+            }),
         }
     }
 

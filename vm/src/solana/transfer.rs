@@ -91,6 +91,17 @@ pub fn is_on_a_word(step: &Step) -> bool {
     [SYSTEM, ASSOCIATED, COMPUTE_BUDGET, MEMO].contains(&step.program)
 }
 
+/// Whether an instruction of the system program or of a token program may be a transfer that [`Transfer::of`] cannot
+/// tell: its data are too long to be read, or no whole transfer.
+pub fn is_unread(step: &Step) -> bool {
+    let data = step.data.few();
+    let is_transfer = match step.program == SYSTEM {
+        true => data.starts_with(&SYSTEM_TRANSFER.to_le_bytes()),
+        false => matches!(data, [TRANSFER | TRANSFER_CHECKED, ..]) || data.starts_with(&WITH_FEE),
+    };
+    (data.is_empty() || is_transfer) && Transfer::of(step).is_none()
+}
+
 /// The token account that an instruction takes from, and on whose word.
 pub fn taken(step: &Step) -> Option<(Pubkey, Pubkey)> {
     if !TOKENS.contains(&step.program) {

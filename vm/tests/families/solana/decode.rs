@@ -10,8 +10,8 @@ use vm::{
 };
 
 use super::build::{
-    Tx, checked_transfer, deposit_native, deposit_token, key, program, system_transfer,
-    token_transfer, vault, vault_tokens, wallet,
+    SIGNATURE, Tx, checked_transfer, decoded, deposit_native, deposit_token, key, program,
+    system_transfer, token_transfer, vault, vault_tokens, wallet,
 };
 
 const WRAPPED: Pubkey = pubkey!("So11111111111111111111111111111111111111112");
@@ -230,6 +230,167 @@ fn a_fee_of_token_2022_is_the_depositors() {
     assert_eq!(two.deposits(), refused(199, 200));
 }
 
+/// The data of a transfer of tokens that states its fee, which is one.
+fn with_fee(amount: u64) -> Vec<u8> {
+    let amount = amount.to_le_bytes();
+    [&[26, 1][..], &amount, &[6], &1_u64.to_le_bytes()].concat()
+}
+
+/// With a withdrawal, for which the depository calls `tokens`, or the system program.
+fn withdrawing(tx: Tx, tokens: Pubkey, accounts: &[Pubkey], data: Vec<u8>) -> Tx {
+    let kind = vec![0xe9, 0x7e, 0xa0, 0xb8, 0xeb, 0xce, 0x1f, 0x77];
+    tx.with(program(), &[key(0xdd), vault()], kind)
+        .inner(tokens, accounts, data)
+}
+
+#[test]
+fn a_deposit_beside_a_withdrawal_is_covered_by_what_came_in() {
+    let user = key(1);
+    let beside = |accounts: &[Pubkey], data: Vec<u8>, after: u64| {
+        withdrawing(Tx::by(&[user]), SYSTEM, accounts, data)
+            .depositing(user, 100, 9)
+            .lamports(vault(), 500, after)
+            .deposits()
+    };
+    let paid = |accounts: &[Pubkey], after| beside(accounts, system_transfer(100), after);
+    assert_eq!(paid(&[vault(), user], 500), one(100, 1, 9));
+    assert_eq!(paid(&[vault(), user], 499), refused(99, 100));
+    assert_eq!(paid(&[vault(), user], 300), refused(0, 100));
+    // What the vault pays to itself stays there, and what another pays does not leave it.
+    assert_eq!(paid(&[vault(), vault()], 500), refused(0, 100));
+    assert_eq!(paid(&[key(2), user], 500), refused(0, 100));
+    // The vault signs no message.
+    let signed = Tx::by(&[user])
+        .with(SYSTEM, &[vault(), user], system_transfer(100))
+        .depositing(user, 100, 9)
+        .lamports(vault(), 500, 500);
+    assert_eq!(signed.deposits(), refused(0, 100));
+    // A transfer that cannot be read, and what is none.
+    let unread = Err("What the vault paid out cannot be read".to_owned());
+    let long = [system_transfer(100), vec![0; 300]].concat();
+    for data in [long, system_transfer(100)[..9].to_vec()] {
+        assert_eq!(beside(&[vault(), user], data, 600), unread);
+    }
+    let other = [&3_u32.to_le_bytes()[..], &[0; 9]].concat();
+    assert_eq!(beside(&[vault(), user], other, 500), refused(0, 100));
+}
+
+/// What the vault paid out is no proof of what came in where the answer has no balance of it.
+#[test]
+fn a_withdrawal_covers_no_deposit_into_an_account_without_a_balance() {
+    let (user, mint) = (key(1), key(0x70));
+    let tx = Tx::by(&[user]).loaded(vault());
+    let native = withdrawing(tx, SYSTEM, &[vault(), user], system_transfer(100));
+    let mut shown = native.depositing(user, 100, 9).shown(&SIGNATURE, 5);
+    for balances in ["preBalances", "postBalances"] {
+        shown["meta"][balances].as_array_mut().unwrap().pop();
+    }
+    let Transaction::Succeeded(receipt) = decoded(shown).unwrap() else {
+        panic!("it succeeded")
+    };
+    let why = receipt.deposits.unwrap_err().0;
+    assert_eq!(why, "The vault gained 0 of the 100 deposited");
+    let accounts = [vault_tokens(&mint, &TOKEN), wallet(user, mint).0, vault()];
+    let tokens = withdrawing(Tx::by(&[user]), TOKEN, &accounts, token_transfer(100));
+    let accounts = [key(0xdd), user, user, vault(), mint];
+    let tokens = tokens.with(program(), &accounts, deposit_token(100, 9));
+    assert_eq!(tokens.deposits(), refused(0, 100));
+}
+
+#[test]
+fn a_deposit_of_tokens_beside_a_withdrawal_is_covered_by_what_came_in() {
+    let (user, mint) = (key(1), key(0x70));
+    let (to, _) = wallet(user, mint);
+    for tokens in [TOKEN, TOKEN_2022] {
+        let from = vault_tokens(&mint, &tokens);
+        let checked = vec![from, mint, to, vault()];
+        let mut cases = vec![
+            (vec![from, to, vault()], token_transfer(60)),
+            (checked.clone(), checked_transfer(60)),
+        ];
+        if tokens == TOKEN_2022 {
+            cases.push((checked, with_fee(60)));
+        }
+        for (accounts, data) in cases {
+            let with = |arrived| {
+                let tx = of_token(Tx::by(&[user]), (mint, tokens), 100, Some(arrived));
+                withdrawing(tx, tokens, &accounts, data.clone()).deposits()
+            };
+            assert_eq!(with(80), one(100, 0, 9));
+            // One less is a fee, which only Token-2022 takes.
+            let short = match tokens == TOKEN {
+                true => refused(99, 100),
+                false => one(99, 0, 9),
+            };
+            assert_eq!(with(79), short);
+        }
+    }
+}
+
+#[test]
+fn nothing_but_what_the_vault_pays_out_itself_is_added_to_what_it_gained() {
+    let (user, mint) = (key(1), key(0x70));
+    let (to, _) = wallet(user, mint);
+    let from = vault_tokens(&mint, &TOKEN);
+    let second = (key(8), vault());
+    let tx = || {
+        let tx = of_token(Tx::by(&[user]), (mint, TOKEN), 100, Some(80));
+        tx.tokens(second, mint, Some(0), Some(60))
+    };
+    let with = |by: Pubkey, accounts: &[Pubkey], data: Vec<u8>| {
+        withdrawing(tx(), by, accounts, data).deposits()
+    };
+    let accounts = [from, mint, to, vault()];
+    assert_eq!(with(TOKEN, &accounts, checked_transfer(60)), one(100, 0, 9));
+    for accounts in [
+        // To the account itself, and to another one of the vault.
+        [from, mint, from, vault()],
+        [from, mint, second.0, vault()],
+        // On the word of a delegate.
+        [from, mint, to, key(5)],
+        // Out of other accounts.
+        [second.0, mint, to, vault()],
+        [vault_tokens(&key(0x71), &TOKEN), key(0x71), to, vault()],
+    ] {
+        assert_eq!(
+            with(TOKEN, &accounts, checked_transfer(60)),
+            refused(40, 100)
+        );
+    }
+    // By other programs, and in the message.
+    for other in [TOKEN_2022, SYSTEM, key(4)] {
+        assert_eq!(
+            with(other, &accounts, checked_transfer(60)),
+            refused(40, 100)
+        );
+    }
+    let signed = tx().with(TOKEN, &accounts, checked_transfer(60));
+    assert_eq!(signed.deposits(), refused(40, 100));
+    // Transfers that cannot be read, and what is none; a delegate's does not count either way.
+    let long = [checked_transfer(60), vec![0; 300]].concat();
+    let unread = Err("What the vault paid out cannot be read".to_owned());
+    for data in [long.clone(), checked_transfer(60)[..8].to_vec()] {
+        assert_eq!(with(TOKEN, &accounts, data), unread);
+    }
+    let approved = [&[4][..], &60_u64.to_le_bytes()].concat();
+    assert_eq!(with(TOKEN, &accounts, approved), refused(40, 100));
+    assert_eq!(
+        with(TOKEN, &[from, mint, to, key(5)], long),
+        refused(40, 100)
+    );
+}
+
+/// Whoever may move the tokens of every account of a mint takes them from the vault: it is the depositor's loss.
+#[test]
+fn what_a_delegate_takes_from_the_vault_covers_no_deposit_of_token_2022() {
+    let (user, mint) = (key(1), key(0x70));
+    let from = vault_tokens(&mint, &TOKEN_2022);
+    let accounts = [from, mint, wallet(user, mint).0, key(5)];
+    let tx = of_token(Tx::by(&[user]), (mint, TOKEN_2022), 100, Some(80));
+    let tx = withdrawing(tx, TOKEN_2022, &accounts, checked_transfer(60));
+    assert_eq!(tx.deposits(), one(40, 0, 9));
+}
+
 #[test]
 fn wrapped_lamports_are_tokens() {
     let user = key(1);
@@ -331,15 +492,8 @@ fn a_transfer_of_tokens_to_the_vaults_account_alone_is_one_too() {
     }
     // With a stated fee it is none: other oracles would not read it.
     let to = vault_tokens(&mint, &TOKEN_2022);
-    let data = [
-        &[26, 1][..],
-        &100_u64.to_le_bytes(),
-        &[6],
-        &1_u64.to_le_bytes(),
-    ]
-    .concat();
     let stated = Tx::by(&[user])
-        .with(TOKEN_2022, &[from, mint, to, user], data)
+        .with(TOKEN_2022, &[from, mint, to, user], with_fee(100))
         .tokens((to, vault()), mint, Some(5), Some(104));
     assert_eq!(stated.deposits(), Ok(vec![]));
 }
