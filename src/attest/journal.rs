@@ -212,7 +212,7 @@ impl Journal {
             true => None,
             false => self.known(statement).await?,
         };
-        for _ in 0..ATTEMPTS {
+        for left in (0..ATTEMPTS).rev() {
             let stood = known.is_some();
             let batch = self.explained(statement, known.take(), now).await?;
             basis::add(&batch);
@@ -227,7 +227,8 @@ impl Journal {
                 let holder = found.as_deref().map(consumption::decode).transpose()?;
                 match holder {
                     _ if stood => return Ok(true),
-                    Some(holder) if is_payment(&what) && self.freed(&what, &holder).await? => {
+                    // After the last attempt, what is freed is of no use.
+                    Some(by) if left > 0 && is_payment(&what) && self.freed(&what, &by).await? => {
                         continue;
                     }
                     _ => {}

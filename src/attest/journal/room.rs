@@ -10,19 +10,17 @@ use std::collections::HashSet;
 use futures::future::BoxFuture;
 
 use super::{Journal, JournalError, commit::serving};
-use crate::store::{
-    Outcome,
-    rows::{
-        consumption,
-        entry::{self, Entry},
-    },
+use crate::store::rows::{
+    consumption,
+    entry::{self, Entry},
 };
 
 /// The most statements that one claim may move to other payments.
 const DEEP: usize = 16;
 
 impl Journal {
-    /// Moves the statement `holder` to other payments so that `what` becomes free; returns whether it is free now.
+    /// Moves the statement `holder` to other payments so that `what` becomes free; returns whether to try again: it is
+    /// free now, or a row changed meanwhile.
     pub(super) async fn freed(&self, what: &str, holder: &str) -> Result<bool, JournalError> {
         self.free(what, holder, &mut HashSet::new()).await
     }
@@ -45,14 +43,16 @@ impl Journal {
                 let other = !shown.payments.iter().any(|payment| payment == what);
                 if other && self.all_free(&shown.payments, holder, asked).await? {
                     let batch = serving(holder, (&entry, found), shown)?;
-                    return Ok(self.store.commit(batch).await? == Outcome::APPLIED);
+                    // Where a row changed after it was read, the commit is refused.
+                    self.store.commit(batch).await?;
+                    return Ok(true);
                 }
             }
             Ok(false)
         })
     }
 
-    /// Whether each of `payments` is free or can be freed.
+    /// Whether each of `payments` is free or can be freed, or a row changed meanwhile.
     async fn all_free(
         &self,
         payments: &[String],

@@ -584,6 +584,49 @@ async fn claim_with_anothers_payment_bars_no_true_claim() {
     conflict(&journal, &resting(3, 8)).await;
 }
 
+/// The statement that has a payment is shown others between the read and the commit that would free the payment.
+#[tokio::test]
+async fn a_payment_is_freed_although_its_statement_changes_meanwhile() {
+    let paid = |id: u8, by: u8| fill(1, &[id], id).paid_by(&base(), &tx(by), 0);
+    let twin = Arc::new(MemoryStore::default());
+    let other = Journal::new(twin.clone(), raw());
+    let store = Arc::new(Preceded {
+        store: MemoryStore::default(),
+        before: Mutex::default(),
+    });
+    let journal = Journal::new(store.clone(), raw());
+    for by in [8, 7] {
+        other.sign(&paid(1, by), 1).await.unwrap();
+        journal.sign(&paid(1, by), 1).await.unwrap();
+    }
+    let (at, two) = rows_of(&*twin, rows::ENTRY).await.remove(0);
+    other.sign(&paid(1, 6), 1).await.unwrap();
+    let (_, three) = rows_of(&*twin, rows::ENTRY).await.remove(0);
+    assert_ne!(two, three);
+    let change = |row: &Vec<u8>| Some(Batch::new().put(at.clone(), row.clone()));
+    let before = |all: Vec<Option<Batch>>| *store.before.lock().unwrap() = all;
+    // Once before each commit that frees it.
+    let mut always = vec![None];
+    for row in [&two, &three, &two, &three] {
+        always.extend([change(row), None]);
+    }
+    before(always);
+    conflict(&journal, &paid(2, 8)).await;
+    assert!(store.before.lock().unwrap().is_empty());
+    // Only before the first one.
+    before(vec![change(&three), None]);
+    journal.sign(&paid(2, 8), 2).await.unwrap();
+    assert!(store.before.lock().unwrap().is_empty());
+    let entry = journal.entry(&paid(1, 8).key).await.unwrap().unwrap();
+    assert!(
+        entry
+            .consumes
+            .iter()
+            .all(|one| one.what != "payment/base/0x08/0")
+    );
+    conflict(&journal, &paid(3, 8)).await;
+}
+
 /// Anybody may claim an order without fees with any payments for it: tiny payments of strangers fill only the
 /// strangers' part.
 #[tokio::test]
