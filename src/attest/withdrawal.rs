@@ -302,7 +302,29 @@ pub fn payload_params(
         ))
     };
     let codec = spec.family.withdrawals.ok_or_else(unsupported)?;
-    let request = PayloadRequest {
+    codec.normalize_payload(&payload_request(spec, owned, amount, additional))
+}
+
+/// Refuses what the allocator is not to be told: it would pay another currency, or nobody could say how it ended.
+pub fn check_payload(
+    spec: &ChainSpec,
+    owned: &Owned,
+    amount: Amount,
+    additional: Option<&Map<String, Value>>,
+) -> Result<(), Refusal> {
+    let request = payload_request(spec, owned, amount, additional);
+    let check = spec.family.check_payload;
+    let checked = check.map_or(Ok(()), |check| check(&request));
+    checked.map_err(|why| malformed("body/additionalData", why))
+}
+
+fn payload_request(
+    spec: &ChainSpec,
+    owned: &Owned,
+    amount: Amount,
+    additional: Option<&Map<String, Value>>,
+) -> PayloadRequest {
+    PayloadRequest {
         chain_id: spec.hub_chain_id.to_string(),
         depository: owned.depository.text().to_owned(),
         currency: owned.currency.text().to_owned(),
@@ -311,8 +333,7 @@ pub fn payload_params(
         recipient: owned.recipient.text().to_owned(),
         nonce: owned.nonce.to_string(),
         additional_data: additional.cloned(),
-    };
-    codec.normalize_payload(&request)
+    }
 }
 
 /// Refuses a withdrawal that differs from the allocator's `recorded` one: a caller could claim that an invented one

@@ -50,6 +50,10 @@ pub struct Family {
     /// Whether the signatures of this depository cover the values of the outputs that they spend. Where they do not, a
     /// request that names too small ones has the rest paid as fees. `None` where depositories spend no outputs.
     pub covers_values: Option<fn(&Address) -> bool>,
+    /// Refuses what the allocator is to be told (v2.2) where it would pay another currency than the request's, or record
+    /// a withdrawal of whose end nobody could say anything: [`WithdrawalCodec::normalize_payload`] takes what it is given.
+    /// `None` where it has nothing to refuse.
+    pub check_payload: Option<PayloadCheck>,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     /// `None`: allocators record the encoded withdrawal.
     pub payloads: Option<&'static dyn PayloadCodec>,
@@ -120,6 +124,9 @@ pub struct FamilyKeys {
 
 /// Opens one provider without network traffic. An error where the configuration of the chain does not fit its family.
 pub type OpenProvider = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Provider, SpecError>;
+
+/// Refuses what the allocator is not to be told.
+pub type PayloadCheck = fn(&PayloadRequest) -> Result<(), CodecError>;
 
 impl Family {
     /// Parses an account, contract or currency of this family.

@@ -52,6 +52,7 @@ impl Attestor {
         let spender = spender.ok_or(Refusal::NotConfigured("allocator spender"))?;
         let params = withdrawal::payload_params(spec, owned, amount, additional);
         let params = params.map_err(|why| malformed("body", why))?;
+        withdrawal::check_payload(spec, owned, amount, additional)?;
         let message = params.message().map_err(|why| malformed("body", why))?;
         Ok(PayloadMessage {
             spender,

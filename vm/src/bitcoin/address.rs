@@ -18,12 +18,11 @@ const NATIVE: (&str, [u8; 20]) = ("bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8", [
 /// The most characters of a bech32 text (BIP 173).
 const LONGEST: usize = 90;
 
-/// Whether what pays from this address signs the values of what it spends (BIP 143, BIP 341).
-pub fn is_witness(address: &Address) -> bool {
-    address
-        .bytes()
-        .first()
-        .is_some_and(|first| *first != LEGACY)
+/// Whether this is a P2WPKH address: what pays from it signs the values of what it spends (BIP 143), and withdrawals
+/// from it are judged.
+pub fn is_key_hash(address: &Address) -> bool {
+    let parts = address.bytes().split_first();
+    parts.is_some_and(|(version, hash)| *version == 0 && hash.len() == 20)
 }
 
 /// Converts addresses, currencies and transaction ids between text and bytes.

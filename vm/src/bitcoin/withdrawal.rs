@@ -191,30 +191,49 @@ fn few(utxos: usize) -> Result<(), CodecError> {
     }
 }
 
+/// Refuses what the allocator is to be told of a withdrawal of whose end nothing could be said.
+pub fn check_payload(request: &PayloadRequest) -> Result<(), CodecError> {
+    let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
+    check_spent(&utxos(&extra.allocator_utxos, &ScriptBuf::new())?, &[])
+}
+
 /// Refuses the data of a withdraw request of whose end nothing could be said: [`Sought::new`](super::spend::Sought::new)
-/// and [`Payload::decode`] refuse the transaction.
+/// and [`Payload::decode`] refuse the transaction. Or of one in which an output of the depository pays the fee: its change
+/// is not the depository's.
 pub fn check_request(data: &[u8]) -> Result<(), CodecError> {
     let refused = |what: &str| Err(CodecError(what.into()));
     let Ok(data) = abi::RequestData::abi_decode(data) else {
         return refused("not the data of a Bitcoin withdraw request");
     };
-    let all = || data.allocatorUtxos.iter().chain(&data.feeUtxos);
+    let (own, fees) = (&data.allocatorUtxos, &data.feeUtxos);
+    check_spent(own, fees)?;
+    let is_own = |fee: &abi::Utxo| own.iter().any(|utxo| utxo.scriptPubKey == fee.scriptPubKey);
+    if fees.iter().any(is_own) {
+        return refused("an output of the depository to pay the fee");
+    }
+    let mut scripts = fees.iter().chain(own);
+    match scripts.all(|utxo| Script::from_bytes(&utxo.scriptPubKey).is_witness_program()) {
+        true => Ok(()),
+        false => refused("an output to spend is not of a witness address (P2WPKH, P2WSH or P2TR)"),
+    }
+}
+
+/// Refuses outputs of the allocator, and of who pays the fee, that no transaction can spend together.
+fn check_spent(own: &[abi::Utxo], fees: &[abi::Utxo]) -> Result<(), CodecError> {
+    let refused = |what: &str| Err(CodecError(what.into()));
+    let all = || own.iter().chain(fees);
     let count = all().count();
     few(count)?;
-    if data.allocatorUtxos.is_empty() {
+    if own.is_empty() {
         return refused("no output of the allocator to spend");
     }
     let each: HashSet<_> = all().map(|utxo| (utxo.txid, utxo.index)).collect();
     if each.len() != count {
         return refused("one output to spend twice");
     }
-    if all().any(|utxo| utxo.value > Amount::MAX_MONEY.to_sat()) {
-        return refused("more bitcoin than there is");
-    }
-    let mut scripts = all().map(|utxo| Script::from_bytes(&utxo.scriptPubKey));
-    match scripts.all(Script::is_witness_program) {
-        true => Ok(()),
-        false => refused("an output to spend is not of a witness address (P2WPKH, P2WSH or P2TR)"),
+    match all().any(|utxo| utxo.value > Amount::MAX_MONEY.to_sat()) {
+        true => refused("more bitcoin than there is"),
+        false => Ok(()),
     }
 }
 

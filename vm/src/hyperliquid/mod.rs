@@ -39,6 +39,7 @@ pub static FAMILY: Family = Family {
     sole_depository: false,
     authorizable: false,
     covers_values: None,
+    check_payload: None,
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),

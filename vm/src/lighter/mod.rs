@@ -21,6 +21,7 @@ pub static FAMILY: Family = Family {
     sole_depository: false,
     authorizable: true,
     covers_values: None,
+    check_payload: Some(withdrawal::check_payload),
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),

@@ -205,6 +205,19 @@ impl WithdrawalCodec for Withdrawals {
     }
 }
 
+/// Refuses an asset of the additional data that is not the currency of the request: the depository would pay an asset that
+/// nobody gives up at the hub. Asset 3 by route 0 is the native currency (guide: protocol 4.5).
+pub fn check_payload(request: &PayloadRequest) -> Result<(), CodecError> {
+    let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
+    let is_paid = match (extra.asset_index, extra.from_route_type) {
+        (0, _) => false,
+        (3, 0) => request.currency == "0",
+        (index, _) => request.currency == index.to_string(),
+    };
+    let what = || format!("assetIndex is not of currency {}", request.currency);
+    is_paid.then_some(()).ok_or_else(|| CodecError(what()))
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PayloadExtra {

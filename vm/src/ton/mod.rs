@@ -42,6 +42,7 @@ pub static FAMILY: Family = Family {
     sole_depository: false,
     authorizable: true,
     covers_values: None,
+    check_payload: None,
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),

@@ -21,6 +21,7 @@ pub static FAMILY: Family = Family {
     sole_depository: true,
     authorizable: true,
     covers_values: None,
+    check_payload: None,
     withdrawals: Some(&withdrawal::WITHDRAWALS),
     payloads: None,
     owners: Some(&owner::Owners),

@@ -485,4 +485,53 @@ fn a_bitcoin_request_that_could_not_be_judged_is_told_from_others() {
     assert!(many.contains("1000"), "{many}");
     let payloads = vm::family("bitcoin-vm").unwrap().payloads.unwrap();
     assert!(payloads.check_request(b"data").is_err());
+    // An output of the depository has its change go back to the depository.
+    let depository = held(2..3, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
+    let robbed = checked(&own, &depository).unwrap_err();
+    assert!(robbed.contains("depository"), "{robbed}");
+}
+
+/// What the family says of what the allocator is told for a withdrawal of this currency.
+fn told(family: &str, currency: &str, more: Value) -> Result<(), String> {
+    let request = json!({
+        "chainId": "7", "depository": "1", "currency": currency, "amount": "1000000", "spender": "0x01",
+        "recipient": "2", "nonce": "1", "additionalData": {family: more},
+    });
+    let request: PayloadRequest = serde_json::from_value(request).unwrap();
+    let check = vm::family(family).unwrap().check_payload.unwrap();
+    check(&request).map_err(|why| why.0)
+}
+
+#[test]
+fn a_lighter_payload_pays_the_currency_that_its_owner_gives_up() {
+    let paid = |currency, asset: u64, route: u64| {
+        let more = json!({
+            "nonce": "1", "fromRouteType": route, "toRouteType": 0, "apiKeyIndex": "2", "usdcFee": "0",
+            "assetIndex": asset, "memo": "0x",
+        });
+        told("lighter-vm", currency, more).is_ok()
+    };
+    for (currency, asset, route) in [("9", 9, 0), ("9", 9, 1), ("0", 3, 0), ("3", 3, 1)] {
+        assert!(paid(currency, asset, route), "{currency} {asset} {route}");
+    }
+    for (currency, asset, route) in [("9", 1, 0), ("3", 3, 0), ("0", 3, 1), ("0", 0, 0)] {
+        assert!(!paid(currency, asset, route), "{currency} {asset} {route}");
+    }
+    assert!(told("lighter-vm", "9", json!({})).is_err());
+}
+
+#[test]
+fn a_bitcoin_payload_that_could_not_be_judged_is_told_from_others() {
+    let told = |own: &[Value]| {
+        let more = json!({"allocatorUtxos": own, "feeRate": "2"});
+        told("bitcoin-vm", "0x", more)
+    };
+    assert_eq!(told(&held(0..1_000, WITNESS)), Ok(()));
+    assert!(told(&[]).unwrap_err().contains("allocator"));
+    assert!(told(&held(0..1_001, WITNESS)).unwrap_err().contains("1000"));
+    let twice = [held(0..2, WITNESS), held(1..2, WITNESS)].concat();
+    assert!(told(&twice).unwrap_err().contains("twice"));
+    let mut dear = held(0..1, WITNESS);
+    dear[0]["value"] = json!("2100000000000001");
+    assert!(told(&dear).unwrap_err().contains("bitcoin"));
 }

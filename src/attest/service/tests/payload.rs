@@ -228,3 +228,30 @@ async fn no_balance_is_set_apart_for_a_depository_that_is_told_nothing() {
     let read = world.oracle.initiated(&initiation_claim(500)).await;
     assert_eq!(word(read), "OK");
 }
+
+/// The depository would pay what nobody gives up, or nothing would end what is told.
+#[tokio::test]
+async fn the_allocator_is_told_nothing_that_the_family_refuses() {
+    static STRICT: LazyLock<Family> = LazyLock::new(|| Family {
+        check_payload: Some(|request| match request.amount == U256::from(500) {
+            true => Err(vm::CodecError("another currency".into())),
+            false => Ok(()),
+        }),
+        ..*fixtures::family()
+    });
+    let (mut world, claim) = (apart(), owned(|_| {}));
+    let mut spec = fixtures::spec("ethereum");
+    let own = spec.family;
+    spec.family = &STRICT;
+    let set = |world: &mut World, spec| {
+        let known = world.oracle.chains.get_mut("ethereum").unwrap();
+        known.chain.as_mut().unwrap().spec = Arc::new(spec);
+    };
+    set(&mut world, spec);
+    assert_eq!(told(&world, &claim).await, "INVALID_REQUEST");
+    // Nothing of that used the address up.
+    let mut spec = fixtures::spec("ethereum");
+    spec.family = own;
+    set(&mut world, spec);
+    assert_eq!(told(&world, &claim).await, "OK");
+}

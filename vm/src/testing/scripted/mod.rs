@@ -56,6 +56,7 @@ pub static FAMILY: Family = Family {
     sole_depository: false,
     authorizable: true,
     covers_values: None,
+    check_payload: None,
     withdrawals: None,
     payloads: None,
     owners: None,
