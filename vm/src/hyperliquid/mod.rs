@@ -39,7 +39,7 @@ pub static FAMILY: Family = Family {
     sole_depository: false,
     authorizable: false,
     covers_values: None,
-    check_payload: None,
+    check_payload: Some(withdrawal::check_payload),
     withdrawals: Some(&withdrawal::Withdrawals),
     payloads: None,
     owners: Some(&owner::Owners),

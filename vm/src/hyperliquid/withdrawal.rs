@@ -271,6 +271,20 @@ impl WithdrawalCodec for Withdrawals {
     }
 }
 
+/// The longest symbol of a token.
+const LONGEST: usize = 32;
+
+/// Refuses what is more than one symbol: behind a colon it would name another token than the request's.
+pub fn check_payload(request: &PayloadRequest) -> Result<(), CodecError> {
+    let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
+    let symbol = extra.currency_hyperliquid_symbol.unwrap_or_default();
+    let fits = |byte: u8| byte.is_ascii_graphic() && byte != b':';
+    let is_one = symbol.len() <= LONGEST && symbol.bytes().all(fits);
+    is_one
+        .then_some(())
+        .ok_or_else(|| CodecError("currencyHyperliquidSymbol is no symbol".into()))
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PayloadExtra {

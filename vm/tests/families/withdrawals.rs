@@ -521,6 +521,22 @@ fn a_lighter_payload_pays_the_currency_that_its_owner_gives_up() {
 }
 
 #[test]
+fn a_hyperliquid_payload_names_one_token() {
+    let named = |symbol: &str| {
+        let more = json!({"currencyHyperliquidSymbol": symbol, "currentTime": "1"});
+        told("hyperliquid-vm", "0x01", more).is_ok()
+    };
+    for symbol in ["USDC", "", "uBTC-2", &"A".repeat(32)] {
+        assert!(named(symbol), "{symbol}");
+    }
+    for symbol in ["USDC:0x6d", ":", "U SDC", "\u{ff1a}", &"A".repeat(33)] {
+        assert!(!named(symbol), "{symbol}");
+    }
+    let native = told("hyperliquid-vm", "0x", json!({"currentTime": "1"}));
+    assert_eq!(native, Ok(()));
+}
+
+#[test]
 fn a_bitcoin_payload_that_could_not_be_judged_is_told_from_others() {
     let told = |own: &[Value]| {
         let more = json!({"allocatorUtxos": own, "feeRate": "2"});
