@@ -138,7 +138,7 @@ pub fn build_once(
     Ok(directory)
 }
 
-/// Where [`build_once`] makes it. `.ci/run` begins with bitcoind there.
+/// Where [`build_once`] makes it. `.ci/run` builds bitcoind there, too.
 fn made(name: &str, key: &[u8]) -> Result<PathBuf> {
     let hash = hex::encode(&Sha256::digest(key)[..8]);
     Ok(cache_root()?.join(format!("{name}-{hash}")))
