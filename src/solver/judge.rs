@@ -101,7 +101,7 @@ pub struct Case<'a> {
 
 impl Case<'_> {
     /// Whether a payment on `network` that is begun now may miss `deadline` (unix seconds).
-    fn is_late(&self, network: &str, deadline: u64) -> bool {
+    fn may_miss(&self, network: &str, deadline: u64) -> bool {
         deadline <= self.now.saturating_add((self.margins)(network))
     }
 }
@@ -218,15 +218,15 @@ pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
         true => Funding::Wait,
         false => Funding::Fail(reason),
     };
-    let late = |reason| within(case.patience.funds, reason);
+    let briefly = |reason| within(case.patience.funds, reason);
     match offer {
         Offer::Pay(amounts, besides) => Funding::Pay(amounts.clone(), *besides),
-        Offer::Short => late(FailReason::SolverBalanceTooLow),
-        Offer::Held => late(FailReason::SolverCapacityExceeded),
-        Offer::Unpriced => late(FailReason::NoQuotes),
+        Offer::Short => briefly(FailReason::SolverBalanceTooLow),
+        Offer::Held => briefly(FailReason::SolverCapacityExceeded),
+        Offer::Unpriced => briefly(FailReason::NoQuotes),
         Offer::Away => within(AWAY, FailReason::NoQuotes),
-        Offer::Reverts => late(FailReason::ExecutionReverted),
-        Offer::Dear => late(FailReason::QuotedGasLimitExceeded),
+        Offer::Reverts => briefly(FailReason::ExecutionReverted),
+        Offer::Dear => briefly(FailReason::QuotedGasLimitExceeded),
         Offer::Refuse(reason) => Funding::Fail(*reason),
     }
 }
@@ -264,7 +264,7 @@ fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
         FailReason::ManualAdminRefund
     } else if request.expires_at.is_some_and(|at| at <= case.now) {
         FailReason::TtlExpired
-    } else if case.is_late(&output.chain_id, last) {
+    } else if case.may_miss(&output.chain_id, last) {
         FailReason::OrderExpired
     } else if claimable::fill(request, deposit, case.families).is_err() {
         FailReason::Unknown

@@ -1,19 +1,15 @@
-//! Orders whose deposits came after the time that their price held for.
+//! Orders whose price does not hold any more, mostly because their deposits came late, and what they are worth now.
 
 use async_trait::async_trait;
 use vm::{Amount, protocol::limits::SETTLEMENT_TOGETHER};
 
 use super::{Solver, View, claim, judge::Offer};
 use crate::{
-    request::{
-        Request,
-        fact::{Deposit, Purpose},
-        reason::FailReason,
-    },
-    store::rows::claim::{Claim, Leg, Stage},
+    request::{Request, fact::Deposit, reason::FailReason},
+    store::rows::claim::{Leg, Stage},
 };
 
-/// What an order whose deposit came late is worth now. Never more than was promised.
+/// What an order whose price does not hold any more is worth now. Never more than was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repriced {
     /// Everything that was promised.
@@ -79,9 +75,7 @@ impl Solver {
             }
         }
     }
-}
 
-impl Solver {
     /// Whether the order's price does not hold any more. Its deposit came too late, or came in time and has waited,
     /// whatever for (a user who can make his own fill fail could choose among prices otherwise), or came with so many
     /// others that its settlement is dearer. Or a fill of the order ended unpaid where payments expire: it may have been kept
@@ -105,32 +99,9 @@ impl Solver {
         let until = request.mined_until.unwrap_or(request.valid_until);
         waited >= patience || now > until.saturating_add(most)
     }
-}
-
-impl Solver {
-    /// Whether the price of a fill that no block has holds no more, where payments expire: its recipient can keep each
-    /// version out of all blocks until that has expired (he closes his account), and let a later one land when the price
-    /// has moved in his favour.
-    ///
-    /// Where payments do not expire, each version can land from its signature until the payment is over: its recipient may
-    /// at most delay it, or let it fail in its block, which ends it. He has no choice among prices, and a cancellation
-    /// costs a fee and may come too late. Such a fill is replaced by dearer versions, and cancelled near its deadline.
-    pub(super) fn is_overdue(&self, view: &View, leg: &Leg) -> bool {
-        let waited = (view.now / 1_000).saturating_sub(leg.begun);
-        leg.purpose == Purpose::Fill && self.expires(leg) && waited >= self.patience.funds
-    }
-
-    /// `claim` of an order whose fill was overdue and has expired: it is judged anew, at the price of then, with all the
-    /// patience that an order has. Once for each deposit, so that it ends: `None` where that was done, or the fill was not
-    /// overdue.
-    pub(super) fn judged_anew(&self, view: &View, claim: &Claim, leg: &Leg) -> Option<Claim> {
-        let first = claim::fills(claim).filter(|one| one.deposit == leg.deposit);
-        let anew = first.count() == 1 && self.is_overdue(view, leg);
-        anew.then(|| claim::wait_anew(claim, leg.deposit, view.now / 1_000))
-    }
 
     /// Whether payments on the network of `leg` expire.
-    fn expires(&self, leg: &Leg) -> bool {
+    pub(super) fn expires(&self, leg: &Leg) -> bool {
         let account = self.accounts.get(&leg.network);
         account.is_some_and(|account| account.chain.expires())
     }

@@ -1,6 +1,7 @@
 //! What the solver would do now with the deposit that decides an order.
 
 use alloy::primitives::B256;
+use vm::{Amount, trade::Work};
 
 use super::{
     Paid, Solver, SolverError, View,
@@ -9,8 +10,6 @@ use super::{
     judge::{self, Funding, Offer},
     late,
 };
-use vm::{Amount, trade::Work};
-
 use crate::{
     request::reason::FailReason,
     store::{

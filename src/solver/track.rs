@@ -1,20 +1,19 @@
 //! What became of payments: sent, included, confirmed, final; back after a reorg.
 
-use vm::{Amount, Kept, ReadError, Receipt, Transaction, trade::Payout};
+mod failed;
+mod paid;
+mod push;
+
+use vm::{Amount, ReadError};
 
 use super::{
     Solver, SolverError, View,
     account::{AttemptStatus, Depth, Push, SolverAccount},
-    attempts, claim, claimable,
-    fill::payments,
-    inventory, park,
-    refund::{option, parties},
+    attempts, inventory, park,
+    refund::option,
 };
 use crate::{
-    request::{
-        fact::{Deposit, Facts, Inclusion, Purpose, Standing, State},
-        reason::{FailReason, RefundFailReason},
-    },
+    request::fact::{Facts, Inclusion, Purpose, State},
     store::{
         Batch, Expect,
         requests::RequestsError,
@@ -83,7 +82,7 @@ impl Solver {
             None if stage == Stage::Failed => return Err(SolverError::Read(unpriced())),
             None => Amount::ZERO,
         };
-        let unpaid = (stage == Stage::Failed && paid == Some(false))
+        let parking = (stage == Stage::Failed && paid == Some(false))
             .then(|| park::unpaid(view, &next.legs[at]));
         if stage == Stage::Failed {
             next = self.failed(view, next, leg, status)?;
@@ -95,7 +94,7 @@ impl Solver {
             return Ok(false);
         }
         let mut batch = self.accounted(account, leg, (attempt, stage))?;
-        if let Some(parking) = &unpaid {
+        if let Some(parking) = &parking {
             batch = park::list(view, parking, batch)?;
             park::record(view, &next, &mut facts, parking);
         }
@@ -107,7 +106,7 @@ impl Solver {
         }
         // A fill that certainly paid nothing counts for no limit.
         let failed = stage == Stage::Failed && leg.purpose == Purpose::Fill;
-        let leaves = failed && unpaid.is_none();
+        let leaves = failed && parking.is_none();
         if leaves {
             batch = batch.delete(outlay::key(&view.request.id));
         }
@@ -124,35 +123,6 @@ impl Solver {
         Ok(true)
     }
 
-    /// What follows from a payment that can never pay: its order fails or is judged anew, or its deposit is given back after
-    /// a pause. The deposit is parked where the payment succeeded: it is unknown what became of the money.
-    fn failed(
-        &self,
-        view: &View,
-        mut next: Claim,
-        leg: &Leg,
-        status: &AttemptStatus,
-    ) -> Result<Claim, SolverError> {
-        let (unpaid, why) = (has_succeeded(status), self.why(view, leg, status));
-        let expired =
-            *status == AttemptStatus::Expired && why == FailReason::TransactionNotIncluded;
-        let anew = expired.then(|| self.judged_anew(view, &next, leg));
-        if let Some(anew) = anew.flatten() {
-            next = anew;
-        } else if leg.purpose == Purpose::Fill && unpaid {
-            next = claim::failed(&next, why);
-        } else if leg.purpose == Purpose::Fill {
-            next = view.declined(&next, leg.deposit, why);
-        } else if is_reverted(status) {
-            let manual = RefundFailReason::ManualRefundRequired;
-            next = claim::pause(&next, leg.deposit, manual, view.now / 1_000);
-        }
-        Ok(match unpaid {
-            true => claim::unpaid(&next, leg.deposit)?,
-            false => next,
-        })
-    }
-
     /// Reserves or releases what the attempt takes, and frees the resources that it holds, as the stage says.
     fn accounted(
         &self,
@@ -166,122 +136,6 @@ impl Solver {
             Stage::Confirmed => inventory::release(batch, account, attempt, &leg.attempt),
             Stage::Final | Stage::Failed => account.free(batch, &leg.attempt, attempt),
         }
-    }
-
-    /// What to do for a payment that is in no block: without its deposit it must not land. A reorg that removed a
-    /// refund may have removed its deposit too, before the index notices.
-    async fn push(&self, view: &View, leg: &Leg) -> Result<Push, SolverError> {
-        let deposit = view.deposit(&leg.deposit);
-        let standing = deposit.map(|deposit| deposit.standing);
-        let late = leg.stage == Stage::Open && (self.late(view, leg) || self.is_overdue(view, leg));
-        Ok(match (standing, deposit) {
-            (Some(Standing::Reorged), _) => Push::Cancel,
-            (Some(Standing::Included), _) => Push::Hold,
-            _ if late => Push::Cancel,
-            (_, Some(deposit)) if deposit.network == leg.network => {
-                match self.is_there(deposit).await? {
-                    true => Push::Send,
-                    false => Push::Hold,
-                }
-            }
-            _ => Push::Send,
-        })
-    }
-
-    /// Whether a quorum has the deposit where it was final.
-    async fn is_there(&self, deposit: &Deposit) -> Result<bool, SolverError> {
-        let chain = &self.account(&deposit.network)?.chain;
-        let (found, _) = chain.agreed(&deposit.transaction).await?;
-        // Anybody may have made that transaction large.
-        let found = Kept::new(found);
-        Ok(
-            matches!(&*found, Transaction::Succeeded(receipt) if receipt.block.hash == deposit.place.hash),
-        )
-    }
-
-    /// Whether it is too late for a payment that is in no block yet: it would not count.
-    fn late(&self, view: &View, leg: &Leg) -> bool {
-        let deposit = view.deposit(&leg.deposit);
-        let (ordered, kept) = match leg.purpose {
-            Purpose::Fill => {
-                let deadline = view.request.order.output.deadline;
-                (Some(deadline), deposit.map(claimable::fill_until))
-            }
-            Purpose::Refund => {
-                let option = deposit.and_then(|deposit| option(&view.request, deposit));
-                let deadline = option.map(|(_, refund)| refund.deadline);
-                (deadline, deposit.map(claimable::until))
-            }
-            Purpose::Excess => (None, deposit.map(claimable::until)),
-        };
-        let deadline = ordered.map(u64::from).into_iter().chain(kept).min();
-        // A payment is begun with the whole margin before its deadline. Half of it is its time to land, and half that of
-        // what cancels it.
-        let landing = self.margins()(&leg.network) / 2;
-        deadline.is_some_and(|deadline| deadline <= (view.now / 1_000).saturating_add(landing))
-    }
-
-    fn why(&self, view: &View, leg: &Leg, status: &AttemptStatus) -> FailReason {
-        match status {
-            AttemptStatus::Lost | AttemptStatus::Waiting => FailReason::TransactionNotIncluded,
-            AttemptStatus::Included {
-                signed, success, ..
-            } if !signed.cancels => match success {
-                true => FailReason::TooLittleReceived,
-                false => FailReason::ExecutionReverted,
-            },
-            // It was given up: a transaction used up what it holds, or its own ones expired.
-            _ if is_reorged(view, leg) => FailReason::DepositReorged,
-            _ if self.late(view, leg) => FailReason::OrderExpired,
-            AttemptStatus::Expired => FailReason::TransactionNotIncluded,
-            AttemptStatus::Included { .. } => FailReason::TransactionSubmissionFailed,
-        }
-    }
-
-    /// Whether the transaction paid what it was for, by what a quorum decoded of it; `None` where that
-    /// cannot be said.
-    fn is_paid(&self, view: &View, leg: &Leg, status: &AttemptStatus) -> Option<bool> {
-        let AttemptStatus::Included {
-            signed,
-            receipt: Some(receipt),
-            ..
-        } = status
-        else {
-            return None;
-        };
-        if signed.cancels {
-            return None;
-        }
-        let wanted = self
-            .account(&leg.network)
-            .and_then(|account| match leg.purpose {
-                Purpose::Fill => Ok(payments(&view.request, account, &leg.payments)?),
-                Purpose::Refund | Purpose::Excess => {
-                    let known = view.deposit(&leg.deposit).ok_or(SolverError::Fenced)?;
-                    let (to, currency) = parties(&view.request, known, account)?;
-                    let amount = leg.amount;
-                    Ok(vec![Payout {
-                        to,
-                        currency,
-                        amount,
-                    }])
-                }
-            });
-        let paid = wanted.ok().map(|wanted| {
-            wanted.iter().all(|Payout { to, currency, .. }| {
-                let same = wanted
-                    .iter()
-                    .filter(|w| w.to == *to && w.currency == *currency);
-                let total = same.fold(Amount::ZERO, |sum, w| sum.saturating_add(w.amount));
-                received(receipt, to, currency) >= total
-            })
-        });
-        if paid != Some(true) {
-            let (order, id) = (view.request.order_id, &signed.id);
-            tracing::error!(%order, id, "transaction succeeded and did not pay");
-            metrics::counter!("intentd_solver_unpaid_total").increment(1);
-        }
-        paid
     }
 }
 
@@ -314,29 +168,6 @@ fn settlement(view: &View, claim: &Claim, leg: &Leg) -> Option<Settlement> {
 
 fn unpriced() -> ReadError {
     ReadError::Unavailable("nobody says what a failed payment cost".into())
-}
-
-/// Whether it reverted: its recipient may have made it fail.
-fn is_reverted(status: &AttemptStatus) -> bool {
-    matches!(status, AttemptStatus::Included { signed, success: false, .. } if !signed.cancels)
-}
-
-fn has_succeeded(status: &AttemptStatus) -> bool {
-    matches!(status, AttemptStatus::Included { signed, success: true, .. } if !signed.cancels)
-}
-
-fn is_reorged(view: &View, leg: &Leg) -> bool {
-    view.deposit(&leg.deposit)
-        .is_some_and(|deposit| deposit.standing == Standing::Reorged)
-}
-
-fn received(receipt: &Receipt, to: &vm::Address, currency: &vm::Address) -> Amount {
-    let payments = receipt.payments.iter();
-    payments
-        .filter(|payment| payment.recipient == *to && payment.currency == *currency)
-        .fold(Amount::ZERO, |sum, payment| {
-            sum.saturating_add(payment.amount)
-        })
 }
 
 /// The stage of a payment, by the status of its attempt.

@@ -107,7 +107,7 @@ pub(super) fn unpriced(case: &Case<'_>) -> Verdict {
 pub(super) fn is_over(case: &Case<'_>, deposit: &Deposit, way: &Result<Way, Refusal>) -> bool {
     let until = claimable::until(deposit);
     let deadline = way.as_ref().map_or(until, |way| way.deadline);
-    case.is_late(&deposit.network, deadline)
+    case.may_miss(&deposit.network, deadline)
 }
 
 /// Why no refund is attested, and what the operator can do where the depositor can do nothing.
