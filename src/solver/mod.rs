@@ -13,6 +13,7 @@ pub mod chain;
 pub mod claim;
 pub mod claimable;
 mod dear;
+mod declinable;
 pub mod exposure;
 mod fill;
 pub mod inventory;

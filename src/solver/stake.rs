@@ -5,7 +5,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use alloy::primitives::B256;
 use vm::{
-    Address, Amount, spelled_alike,
+    Address, Amount,
     trade::{Intent, Payout},
 };
 
@@ -13,6 +13,7 @@ use super::{
     Solver, SolverError, View,
     account::{Plan, SolverAccount},
     breaker::Breaker,
+    declinable::has_code,
     stakes::{Id, Pot, Stake},
     waste::reverted_at,
 };
@@ -125,28 +126,6 @@ impl Solver {
         })
     }
 
-    /// Whether the order's fill hands over to an account that may have code, now or in the block. An exchange may end
-    /// in native currency.
-    pub(super) fn hands_over(&self, request: &Request) -> bool {
-        let output = &request.order.output;
-        let account = self.accounts.get(&output.chain_id);
-        let account = account.filter(|account| account.chain.providers.contracts.is_some());
-        let native = account.map_or("", |account| account.chain.native.text());
-        let mut paid = output.payments.iter();
-        !request.calls.is_empty()
-            || !request.authorizations.is_empty()
-            || !output.calls.is_empty()
-            || paid.any(|one| spelled_alike(&one.currency, native))
-    }
-
-    /// Whether somebody can choose to let the order's fill fail. Quotes have such orders pay for the choice; of all others
-    /// the price holds, whatever their depositor has cost elsewhere.
-    pub(super) fn is_declinable(&self, request: &Request) -> bool {
-        let account = self.accounts.get(&request.order.output.chain_id);
-        let any = account.is_some_and(|account| account.chain.providers.declinable);
-        any || self.hands_over(request)
-    }
-
     /// Notes what a fill may cost if it fails, before it is sent; `false`: it has to wait.
     pub(super) async fn stake(
         &self,
@@ -239,40 +218,6 @@ impl Solver {
         let mut breaker = self.breaker();
         Ok(!breaker.has_room(&stake, now) || code && breaker.holds((network, key), now))
     }
-
-    /// Whether the order's fill runs code of others, and such fills have cost too much on its chain.
-    pub(super) async fn is_held(&self, view: &View) -> bool {
-        let (request, now) = (&view.request, view.now / 1_000);
-        let (network, key) = (&request.destination.network, request.api_key.as_deref());
-        let held = self.breaker().holds((network, key), now);
-        held && self.runs_code(request).await
-    }
-
-    /// Whether other code than that of listed tokens and pools runs in the order's fill, or that cannot be found out.
-    /// An exchange may end in native currency, whatever it is paid with.
-    pub(super) async fn runs_code(&self, request: &Request) -> bool {
-        if !request.calls.is_empty() || !request.authorizations.is_empty() {
-            return true;
-        }
-        let Ok(account) = self.account(&request.order.output.chain_id) else {
-            return true;
-        };
-        let output = &request.order.output;
-        let exchanges = !output.calls.is_empty();
-        let native = account.chain.native.text();
-        let paid = output.payments.iter();
-        let paid = paid.filter(|one| !exchanges && spelled_alike(&one.currency, native));
-        let given = exchanges.then_some(request.recipient.as_str());
-        for to in paid.map(|one| one.recipient.as_str()).chain(given) {
-            let Ok(to) = account.chain.family().address(to) else {
-                return true;
-            };
-            if has_code(account, &to).await {
-                return true;
-            }
-        }
-        false
-    }
 }
 
 /// The stake of a payment that has not failed.
@@ -360,9 +305,4 @@ async fn pot_back(
         true => Pot::BackToCode,
         false => Pot::BackToAccount,
     })
-}
-
-/// Whether an account has code, or that cannot be found out.
-async fn has_code(account: &SolverAccount, address: &Address) -> bool {
-    account.chain.providers.is_contract(address).await != Ok(false)
 }

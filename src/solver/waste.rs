@@ -2,9 +2,6 @@
 //! charged for gas on the destination, for refunds all of it, and never so much that nothing is given back. The solver
 //! bears the rest, which counts for the breaker.
 
-use std::collections::HashSet;
-
-use alloy::primitives::B256;
 use vm::{Amount, spelled_alike};
 
 use super::{
@@ -114,26 +111,6 @@ impl Solver {
         );
         let amount = converted(leg.wasted, (native, prices.0), (listed, prices.1));
         Ok(amount.unwrap_or_default())
-    }
-
-    /// Whether the breaker is open for orders like this one. It is not asked about a fill that nobody can let fail:
-    /// whoever opens it would have an order given back when its price has moved against him.
-    pub(super) fn is_too_costly(&self, view: &View, deposit: &Deposit) -> bool {
-        let (request, now) = (&view.request, view.now / 1_000);
-        self.is_declinable(request) && self.breaker().is_open(request, deposit, now)
-    }
-
-    /// Deposits of others whose depositors the breaker bars now: none, where nobody can let the fill fail.
-    pub(super) fn barred(&self, view: &View) -> HashSet<B256> {
-        if !self.is_declinable(&view.request) {
-            return HashSet::new();
-        }
-        let (user, now) = (&view.request.user, view.now / 1_000);
-        let breaker = self.breaker();
-        let others = view.facts.deposits.iter();
-        let others = others.filter(|deposit| !spelled_alike(&deposit.depositor, user));
-        let barred = others.filter(|deposit| breaker.bars(deposit, now));
-        barred.map(|deposit| deposit.onchain_id).collect()
     }
 
     /// Counts what a failed payment cost beyond what its deposit can still pay for.
