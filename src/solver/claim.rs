@@ -1,11 +1,12 @@
-//! Beginning payments: which claims may follow which. Pure. An order has at most one fill that may land. A deposit has
-//! at most one payment: a fill, with the excess over the order beside it, or a refund.
+//! Beginning payments: which claims may follow which, and what a claim says of its payments. Pure. An order has at most
+//! one fill that may land. A deposit has at most one payment: a fill, with the excess over the order beside it, or a
+//! refund.
 
 use alloy::primitives::B256;
 
 use crate::{
     request::{
-        fact::Purpose,
+        fact::{Facts, Purpose, State},
         reason::{FailReason, RefundFailReason},
     },
     store::rows::claim::{Claim, Leg, Pause, Refused, Stage, Waiting},
@@ -30,7 +31,7 @@ pub enum ClaimError {
 
 /// `claim` with a fill begun.
 pub fn fill(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
-    if live(claim).any(|leg| leg.purpose == Purpose::Fill) {
+    if claim.live().any(|leg| leg.purpose == Purpose::Fill) {
         return Err(ClaimError::Filled);
     }
     if claim.failure.is_some() {
@@ -49,11 +50,11 @@ pub fn refund(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
 /// `claim` with what exceeds an order begun to be given back.
 pub fn excess(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
     let of = |one: &&Leg, purpose| one.purpose == purpose && one.deposit == leg.deposit;
-    let mut fills = live(claim).filter(|one| of(one, Purpose::Fill));
+    let mut fills = claim.live().filter(|one| of(one, Purpose::Fill));
     if !fills.any(|fill| fill.stage == Stage::Final) {
         return Err(ClaimError::Unfilled);
     }
-    if live(claim).any(|one| of(&one, Purpose::Excess)) {
+    if claim.live().any(|one| of(&one, Purpose::Excess)) {
         return Err(ClaimError::Used);
     }
     Ok(with(claim, leg))
@@ -66,7 +67,7 @@ pub fn park(claim: &Claim, deposits: &[B256]) -> Result<Claim, ClaimError> {
     for deposit in deposits {
         let filled = |leg: &Leg| leg.purpose == Purpose::Fill && leg.stage == Stage::Final;
         let busy = |leg: &Leg| leg.deposit == *deposit && !filled(leg);
-        if live(&next).any(busy) || next.parked.contains(deposit) {
+        if next.live().any(busy) || next.parked.contains(deposit) {
             return Err(ClaimError::Used);
         }
         next.pauses.retain(|pause| pause.deposit != *deposit);
@@ -112,13 +113,8 @@ pub fn pause(claim: &Claim, deposit: B256, why: RefundFailReason, now: u64) -> C
 
 /// `claim` of an order that could be decided for `deposit` at `now` (unix seconds), and waits; `None`: it says so.
 pub fn wait(claim: &Claim, deposit: B256, now: u64) -> Option<Claim> {
-    since(claim, &deposit).is_none().then(|| {
-        let mut next = claim.clone();
-        next.waits.get_or_insert(now);
-        let since = now;
-        next.waiting.push(Waiting { deposit, since });
-        next
-    })
+    let waits = since(claim, &deposit).is_some();
+    (!waits).then(|| wait_anew(claim, deposit, now))
 }
 
 /// `claim` of an order that waits for `deposit` from `now` (unix seconds) on, whatever it has waited before.
@@ -135,6 +131,21 @@ pub fn wait_anew(claim: &Claim, deposit: B256, now: u64) -> Claim {
 pub fn fills(claim: &Claim) -> impl Iterator<Item = &Leg> {
     let legs = claim.legs.iter();
     legs.filter(|leg| leg.purpose == Purpose::Fill)
+}
+
+/// When a payment reverted, by its block, in unix seconds. `None` where it has not: what failed in its simulation alone,
+/// what no node took and what a reorg removed is nobody's doing.
+pub fn reverted_at(facts: &Facts, leg: &Leg) -> Option<u64> {
+    let mut attempts = facts.attempts.iter();
+    attempts.find_map(|attempt| match &attempt.state {
+        State::Reverted { place, .. }
+            if attempt.network == leg.network
+                && leg.transaction.as_ref() == Some(&attempt.transaction) =>
+        {
+            Some(place.time)
+        }
+        _ => None,
+    })
 }
 
 /// Since when the order waits that could be decided for `deposit`, unix seconds. What another one has waited for
@@ -156,7 +167,7 @@ pub fn refuse(claim: &Claim, deposit: B256, why: FailReason) -> Claim {
 /// `claim` of an order that will not be filled; unchanged if it was.
 pub fn failed(claim: &Claim, reason: FailReason) -> Claim {
     let mut next = claim.clone();
-    if !live(claim).any(|leg| leg.purpose == Purpose::Fill) {
+    if !claim.live().any(|leg| leg.purpose == Purpose::Fill) {
         next.failure.get_or_insert(reason);
     }
     next
@@ -170,16 +181,11 @@ fn with(claim: &Claim, mut leg: Leg) -> Claim {
 }
 
 fn usable(claim: &Claim, deposit: &B256) -> Result<(), ClaimError> {
-    let used = live(claim).any(|leg| leg.deposit == *deposit);
+    let used = claim.live().any(|leg| leg.deposit == *deposit);
     if used || claim.parked.contains(deposit) {
         return Err(ClaimError::Used);
     }
     Ok(())
-}
-
-/// The payments that have paid or may still.
-fn live(claim: &Claim) -> impl Iterator<Item = &Leg> {
-    claim.legs.iter().filter(|leg| leg.stage != Stage::Failed)
 }
 
 #[cfg(test)]

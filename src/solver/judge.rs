@@ -321,16 +321,12 @@ fn finals(facts: &Facts) -> impl Iterator<Item = &Deposit> {
 
 /// Whether a deposit has no payment that has paid or may still.
 pub fn is_unused(claim: &Claim, deposit: &Deposit) -> bool {
-    let uses = |leg: &Leg| {
-        leg.deposit == deposit.onchain_id
-            && leg.stage != Stage::Failed
-            && leg.purpose != Purpose::Excess
-    };
-    !claim.parked.contains(&deposit.onchain_id) && !claim.legs.iter().any(uses)
+    let uses = |leg: &Leg| leg.deposit == deposit.onchain_id && leg.purpose != Purpose::Excess;
+    !claim.parked.contains(&deposit.onchain_id) && !claim.live().any(uses)
 }
 
 fn is_live_fill(leg: &Leg) -> bool {
-    leg.purpose == Purpose::Fill && leg.stage != Stage::Failed
+    leg.purpose == Purpose::Fill && leg.is_live()
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use super::{
     Solver, SolverError, View,
     account::{Plan, SolverAccount},
     breaker::Breaker,
+    claim,
     declinable::has_code,
     stakes::{Id, Pot, Stake},
-    waste::reverted_at,
 };
 use crate::{
     price::PriceError,
@@ -244,17 +244,19 @@ fn last(view: &View, deposit: Option<B256>) -> Option<&Leg> {
 /// its cost at stake until the refund of its deposit, which pays for it, is confirmed; then nothing, unless a reorg
 /// removes that refund. Nobody pays for a failed refund. `None`: nothing is at stake, or the refund is final.
 fn at_stake(view: &View, leg: &Leg) -> Option<(Option<Amount>, Option<u64>)> {
+    let failed = |cost: Amount| {
+        let at = claim::reverted_at(&view.facts, leg)?;
+        Some((Some(cost), Some(at)))
+    };
     match leg.stage {
         Stage::Open if leg.wasted.is_zero() => Some((None, None)),
         Stage::Open => Some((Some(leg.wasted), None)),
         Stage::Failed if leg.purpose == Purpose::Fill => match given_back(view, leg) {
             Some(Stage::Final) => None,
-            Some(Stage::Confirmed) => {
-                reverted_at(view, leg).map(|at| (Some(Amount::ZERO), Some(at)))
-            }
-            _ => reverted_at(view, leg).map(|at| (Some(leg.wasted), Some(at))),
+            Some(Stage::Confirmed) => failed(Amount::ZERO),
+            _ => failed(leg.wasted),
         },
-        Stage::Failed => reverted_at(view, leg).map(|at| (Some(leg.wasted), Some(at))),
+        Stage::Failed => failed(leg.wasted),
         Stage::Confirmed | Stage::Final => None,
     }
 }
@@ -282,10 +284,8 @@ fn failed_back(view: &View, deposit: &B256) -> Amount {
 
 /// The stage of the refund that pays for a failed fill.
 fn given_back(view: &View, fill: &Leg) -> Option<Stage> {
-    let mut legs = view.claim.legs.iter();
-    let refund = legs.find(|leg| {
-        leg.purpose == Purpose::Refund && leg.deposit == fill.deposit && leg.stage != Stage::Failed
-    });
+    let mut legs = view.claim.live();
+    let refund = legs.find(|leg| leg.purpose == Purpose::Refund && leg.deposit == fill.deposit);
     refund.map(|leg| leg.stage)
 }
 

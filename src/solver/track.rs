@@ -147,7 +147,7 @@ fn settlement(view: &View, claim: &Claim, leg: &Leg) -> Option<Settlement> {
     let deposit = view.deposit(&leg.deposit)?;
     let option = option(&view.request, deposit).map_or(0, |(index, _)| index);
     // The request's record has one settlement: of the fill, or of the first refund of an order without a fill.
-    let mut ended = claim.legs.iter().filter(|one| one.stage != Stage::Failed);
+    let mut ended = claim.live();
     let recorded = leg.purpose == Purpose::Fill
         || ended.all(|one| one == leg || one.purpose != Purpose::Fill && one.stage != Stage::Final);
     Some(Settlement {

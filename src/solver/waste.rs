@@ -8,11 +8,12 @@ use super::{
     Solver, SolverError, View,
     account::{AttemptStatus, SolverAccount},
     breaker::Loss,
+    claim,
     refund::converted,
 };
 use crate::{
     request::{
-        fact::{Deposit, Purpose, State},
+        fact::{Deposit, Purpose},
         quoted::Quoted,
     },
     store::rows::{
@@ -82,7 +83,7 @@ impl Solver {
             leg.purpose == purpose
                 && leg.deposit == deposit.onchain_id
                 && leg.stage == Stage::Failed
-                && (purpose == Purpose::Fill || has_reverted(view, leg))
+                && (purpose == Purpose::Fill || claim::reverted_at(&view.facts, leg).is_some())
         });
         let mut wasted = Amount::ZERO;
         for leg in failed.filter(|leg| !leg.wasted.is_zero()) {
@@ -157,26 +158,6 @@ impl Solver {
             Purpose::Excess => Amount::ZERO,
         }
     }
-}
-
-/// Whether a payment reverted in a block, other than in its simulation. Where no node took it, or a reorg removed it,
-/// that is nobody's doing.
-fn has_reverted(view: &View, leg: &Leg) -> bool {
-    reverted_at(view, leg).is_some()
-}
-
-/// When a payment reverted, by its block, in unix seconds; `None` where it has not.
-pub(super) fn reverted_at(view: &View, leg: &Leg) -> Option<u64> {
-    let mut attempts = view.facts.attempts.iter();
-    attempts.find_map(|attempt| match &attempt.state {
-        State::Reverted { place, .. }
-            if attempt.network == leg.network
-                && leg.transaction.as_ref() == Some(&attempt.transaction) =>
-        {
-            Some(place.time)
-        }
-        _ => None,
-    })
 }
 
 /// What the user was charged for gas on the destination, in units of the deposit.

@@ -20,7 +20,7 @@ use crate::{
         statement::Statement,
     },
     store::rows::{
-        claim::{self, Claim, Stage},
+        claim::{self, Claim},
         parked::{self, Parked, UNPAID},
     },
 };
@@ -149,8 +149,8 @@ impl Attestor {
         let claimed = row.map(|row| Claim::decode(&row)).transpose();
         let claimed = claimed.map_err(|error| unsure(error.to_string()))?;
         let claimed = claimed.unwrap_or_default();
-        let (id, mut legs) = (message.onchain_id, claimed.legs.iter());
-        let paid = legs.any(|leg| leg.deposit == id && leg.stage != Stage::Failed);
+        let id = message.onchain_id;
+        let paid = claimed.live().any(|leg| leg.deposit == id);
         // Claims of older versions do not say what is unpaid; the operator's list does.
         let key = parked::key(&request.id, &id);
         let listed = self.requests.store().read(&key).await;

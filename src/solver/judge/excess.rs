@@ -19,7 +19,7 @@ use crate::{
 pub fn due(request: &Request, claim: &Claim, deposit: &Deposit) -> Option<Amount> {
     let of = |purpose, leg: &Leg| leg.purpose == purpose && leg.deposit == deposit.onchain_id;
     let filled = |leg: &Leg| of(Purpose::Fill, leg) && leg.stage == Stage::Final;
-    let begun = |leg: &Leg| of(Purpose::Excess, leg) && leg.stage != Stage::Failed;
+    let begun = |leg: &Leg| of(Purpose::Excess, leg) && leg.is_live();
     let legs = &claim.legs;
     let asked = mismatch::asked(request)?;
     let due = deposit.amount.checked_sub(asked)?;

@@ -7,12 +7,15 @@ use super::{Case, Step, Verdict, Worth};
 use crate::{
     attest::Refusal,
     request::{
-        fact::{Deposit, Purpose, State},
+        fact::{Deposit, Purpose},
         mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
         status::is_users,
     },
-    solver::claimable::{self, Way},
+    solver::{
+        claim,
+        claimable::{self, Way},
+    },
     store::rows::claim::{Leg, Stage},
 };
 
@@ -125,20 +128,11 @@ pub(super) fn is_hopeless(case: &Case<'_>, deposit: &B256, purpose: Purpose) -> 
         leg.purpose == purpose && leg.deposit == *deposit && leg.stage == Stage::Failed
     };
     let failed = || case.claim.legs.iter().filter(is);
-    let reverted = failed().filter(|leg| is_reverted(case, leg)).count();
+    let reverted = failed().filter(|leg| claim::reverted_at(case.facts, leg).is_some());
     let released = case.claim.released.iter().filter(|one| *one == deposit);
     let turns = released.count().saturating_add(1);
-    reverted >= MOST_REVERTED.saturating_mul(turns)
+    reverted.count() >= MOST_REVERTED.saturating_mul(turns)
         || failed().count() >= MOST_FAILED.saturating_mul(turns)
-}
-
-fn is_reverted(case: &Case<'_>, leg: &Leg) -> bool {
-    let mut attempts = case.facts.attempts.iter();
-    attempts.any(|attempt| {
-        attempt.network == leg.network
-            && leg.transaction.as_ref() == Some(&attempt.transaction)
-            && matches!(attempt.state, State::Reverted { .. })
-    })
 }
 
 pub(super) fn pause<'a>(

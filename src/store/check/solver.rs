@@ -71,7 +71,7 @@ impl Check<'_> {
         };
         let uses = |leg: &Leg| {
             let excess = leg.purpose == Purpose::Excess;
-            leg.deposit == *deposit && leg.stage != Stage::Failed && !excess
+            leg.deposit == *deposit && leg.is_live() && !excess
         };
         Ok(!claim.parked.contains(deposit) && claim.legs.iter().any(uses))
     }
@@ -88,14 +88,13 @@ impl Check<'_> {
     }
 
     async fn claim(&mut self, id: &B256, claim: &Claim) -> Result<(), StoreError> {
-        let legs = || claim.legs.iter();
-        let alive = || legs().filter(|leg| leg.stage != Stage::Failed);
-        if alive().filter(|leg| leg.purpose == Purpose::Fill).count() > 1 {
+        let fills = claim.live().filter(|leg| leg.purpose == Purpose::Fill);
+        if fills.count() > 1 {
             self.error("two fills of it may land");
         }
-        for leg in legs() {
+        for leg in &claim.legs {
             // The excess over an order's amount is refunded besides the fill.
-            let used = alive().filter(|one| {
+            let used = claim.live().filter(|one| {
                 let same = (one.purpose == Purpose::Excess) == (leg.purpose == Purpose::Excess);
                 one.deposit == leg.deposit && same
             });
@@ -113,7 +112,8 @@ impl Check<'_> {
             }
         }
         let parked = claim.parked.iter().copied();
-        let deposits: BTreeSet<_> = legs().map(|leg| leg.deposit).chain(parked).collect();
+        let used = claim.legs.iter().map(|leg| leg.deposit);
+        let deposits: BTreeSet<_> = used.chain(parked).collect();
         for deposit in deposits {
             let why = format!("its facts do not tell of deposit {deposit}");
             self.demand(rows::facts::key(id), why, |row| {

@@ -116,6 +116,20 @@ pub enum Stage {
     Failed,
 }
 
+impl Claim {
+    /// The payments that have paid or may still.
+    pub fn live(&self) -> impl Iterator<Item = &Leg> {
+        self.legs.iter().filter(|leg| leg.is_live())
+    }
+}
+
+impl Leg {
+    /// Whether it has paid, or any of its transactions may still land.
+    pub fn is_live(&self) -> bool {
+        self.stage != Stage::Failed
+    }
+}
+
 pub fn key(id: &B256) -> Key {
     Key::new(CLAIM, id.as_slice())
 }
