@@ -269,7 +269,8 @@ pub fn payload_id(
     amount: Amount,
     additional: Option<&Map<String, Value>>,
 ) -> Result<B256, Refusal> {
-    let params = payload_params(spec, owned, amount, additional);
+    let request = payload_request(spec, owned, amount, additional);
+    let params = payload_params(spec, &request);
     let message = params.and_then(|params| params.message());
     let message = message.map_err(|why| malformed("body/withdrawalAddressRequest", why))?;
     Ok(message.payload_id())
@@ -288,12 +289,10 @@ pub fn check_values(spec: &ChainSpec, depository: &Address) -> Result<(), Refusa
     }
 }
 
-/// The payload parameters of that withdrawal, in the spelling that the allocator hashes.
+/// The payload parameters of a withdrawal, in the spelling that the allocator hashes.
 pub fn payload_params(
     spec: &ChainSpec,
-    owned: &Owned,
-    amount: Amount,
-    additional: Option<&Map<String, Value>>,
+    request: &PayloadRequest,
 ) -> Result<PayloadParams, CodecError> {
     let unsupported = || {
         CodecError(format!(
@@ -302,23 +301,19 @@ pub fn payload_params(
         ))
     };
     let codec = spec.family.withdrawals.ok_or_else(unsupported)?;
-    codec.normalize_payload(&payload_request(spec, owned, amount, additional))
+    codec.normalize_payload(request)
 }
 
 /// Refuses what the allocator is not to be told: it would pay another currency, or nobody could say how it ended.
-pub fn check_payload(
-    spec: &ChainSpec,
-    owned: &Owned,
-    amount: Amount,
-    additional: Option<&Map<String, Value>>,
-) -> Result<(), Refusal> {
-    let request = payload_request(spec, owned, amount, additional);
+pub fn check_payload(spec: &ChainSpec, request: &PayloadRequest) -> Result<(), Refusal> {
     let check = spec.family.check_payload;
-    let checked = check.map_or(Ok(()), |check| check(&request));
+    let checked = check.map_or(Ok(()), |check| check(request));
     checked.map_err(|why| malformed("body/additionalData", why))
 }
 
-fn payload_request(
+/// What the allocator is told of the withdrawal of `amount` for `owned`, as its family reads it. `additional` is by
+/// family name.
+pub fn payload_request(
     spec: &ChainSpec,
     owned: &Owned,
     amount: Amount,

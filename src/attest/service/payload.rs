@@ -50,9 +50,10 @@ impl Attestor {
     ) -> Result<PayloadMessage<'_>, Refusal> {
         let spender = self.hub.settings.allocator_spender.as_ref();
         let spender = spender.ok_or(Refusal::NotConfigured("allocator spender"))?;
-        let params = withdrawal::payload_params(spec, owned, amount, additional);
+        let request = withdrawal::payload_request(spec, owned, amount, additional);
+        let params = withdrawal::payload_params(spec, &request);
         let params = params.map_err(|why| malformed("body", why))?;
-        withdrawal::check_payload(spec, owned, amount, additional)?;
+        withdrawal::check_payload(spec, &request)?;
         let message = params.message().map_err(|why| malformed("body", why))?;
         Ok(PayloadMessage {
             spender,
