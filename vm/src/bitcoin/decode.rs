@@ -11,7 +11,12 @@ use bitcoin::{
     opcodes::all::{OP_PUSHDATA1, OP_RETURN},
 };
 
-use super::{network::Network, payer, raw::RawTransaction, source};
+use super::{
+    network::Network,
+    payer,
+    raw::RawTransaction,
+    source::{self, Found, MAX_PREVIOUS},
+};
 use crate::{
     ChainSpec, Codec, SpecError,
     types::{Address, Amount, Block, Deposit, Execution, Payment, PaymentKind, Receipt, Refusal},
@@ -71,6 +76,18 @@ pub fn decode(
         references: references(&notes),
         outer_call: None,
     }
+}
+
+/// Decodes a transaction as a provider shows it. Where what it spends was not read, nobody attests its deposits.
+pub fn receipt(rules: &Rules, found: &Found) -> Receipt {
+    let spent = found.spent.as_deref();
+    let known = spent.unwrap_or_default();
+    let mut receipt = decode(rules, &found.transaction, known, found.block.clone());
+    if spent.is_none() {
+        let what = format!("Transaction spends outputs of more than {MAX_PREVIOUS} others");
+        receipt.deposits = Err(Refusal(what));
+    }
+    receipt
 }
 
 /// The text of one OP_RETURN and the index of its output.

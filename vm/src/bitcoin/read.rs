@@ -16,13 +16,13 @@ use super::{
     esplora::{self, Esplora},
     network::genesis,
     node::{Access, Node},
-    source::{Found, MAX_PREVIOUS, Source, Spender, anchored, txid},
+    source::{Source, Spender, anchored, txid},
     spend::{Rival, Sought, looked_at},
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
     oracle::first_final,
-    types::{Address, B256, Block, Bytes, Head, Refusal, Transaction, TxRef, WithdrawalStatus},
+    types::{Address, B256, Block, Bytes, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
 /// How long a head is reused: blocks come every ten minutes.
@@ -141,17 +141,7 @@ impl<S: Source> ChainReader for Reader<S> {
         let Some(found) = self.source.look(txid, &head.block).await? else {
             return Ok(Transaction::Missing);
         };
-        let Found {
-            transaction,
-            spent,
-            block,
-        } = found;
-        let known = spent.as_deref().unwrap_or_default();
-        let mut receipt = decode::decode(&self.rules, &transaction, known, block);
-        if spent.is_none() {
-            let what = format!("Transaction spends outputs of more than {MAX_PREVIOUS} others");
-            receipt.deposits = Err(Refusal(what));
-        }
+        let receipt = decode::receipt(&self.rules, &found);
         Ok(Transaction::Succeeded(receipt))
     }
 }

@@ -49,7 +49,7 @@ impl Withdrawal {
         let bytes = hex::decode(&withdrawal.psbt)
             .ok()
             .filter(|bytes| hex::encode(bytes) == withdrawal.psbt)
-            .ok_or_else(|| CodecError("a PSBT is lower-case hex".into()))?;
+            .ok_or_else(|| refused("a PSBT is lower-case hex"))?;
         let psbt = parse(&bytes)?;
         Ok((bytes, psbt))
     }
@@ -110,7 +110,7 @@ impl WithdrawalCodec for Network {
                 "bitcoin-vm allocator must be a P2WPKH address".into(),
             ));
         }
-        few(extra.fee_utxos.len())?;
+        check_count(extra.fee_utxos.len())?;
         let fee_utxos = extra
             .fee_utxos
             .iter()
@@ -177,12 +177,12 @@ impl Utxo {
 }
 
 fn utxos(utxos: &[Utxo], script: &ScriptBuf) -> Result<Vec<abi::Utxo>, CodecError> {
-    few(utxos.len())?;
+    check_count(utxos.len())?;
     utxos.iter().map(|utxo| utxo.abi(script)).collect()
 }
 
 /// Refuses more outputs than a transaction that is judged spends.
-fn few(utxos: usize) -> Result<(), CodecError> {
+fn check_count(utxos: usize) -> Result<(), CodecError> {
     match utxos > MAX_INPUTS {
         true => Err(CodecError(format!(
             "more than {MAX_INPUTS} outputs to spend"
@@ -201,40 +201,43 @@ pub fn check_payload(request: &PayloadRequest) -> Result<(), CodecError> {
 /// and [`Payload::decode`] refuse the transaction. Or of one in which an output of the depository pays the fee: its change
 /// is not the depository's.
 pub fn check_request(data: &[u8]) -> Result<(), CodecError> {
-    let refused = |what: &str| Err(CodecError(what.into()));
-    let Ok(data) = abi::RequestData::abi_decode(data) else {
-        return refused("not the data of a Bitcoin withdraw request");
-    };
+    let data = abi::RequestData::abi_decode(data)
+        .map_err(|_| refused("not the data of a Bitcoin withdraw request"))?;
     let (own, fees) = (&data.allocatorUtxos, &data.feeUtxos);
     check_spent(own, fees)?;
     let is_own = |fee: &abi::Utxo| own.iter().any(|utxo| utxo.scriptPubKey == fee.scriptPubKey);
     if fees.iter().any(is_own) {
-        return refused("an output of the depository to pay the fee");
+        return Err(refused("an output of the depository to pay the fee"));
     }
     let mut scripts = fees.iter().chain(own);
     match scripts.all(|utxo| Script::from_bytes(&utxo.scriptPubKey).is_witness_program()) {
         true => Ok(()),
-        false => refused("an output to spend is not of a witness address (P2WPKH, P2WSH or P2TR)"),
+        false => Err(refused(
+            "an output to spend is not of a witness address (P2WPKH, P2WSH or P2TR)",
+        )),
     }
 }
 
 /// Refuses outputs of the allocator, and of who pays the fee, that no transaction can spend together.
 fn check_spent(own: &[abi::Utxo], fees: &[abi::Utxo]) -> Result<(), CodecError> {
-    let refused = |what: &str| Err(CodecError(what.into()));
     let all = || own.iter().chain(fees);
     let count = all().count();
-    few(count)?;
+    check_count(count)?;
     if own.is_empty() {
-        return refused("no output of the allocator to spend");
+        return Err(refused("no output of the allocator to spend"));
     }
     let each: HashSet<_> = all().map(|utxo| (utxo.txid, utxo.index)).collect();
     if each.len() != count {
-        return refused("one output to spend twice");
+        return Err(refused("one output to spend twice"));
     }
     match all().any(|utxo| utxo.value > Amount::MAX_MONEY.to_sat()) {
-        true => refused("more bitcoin than there is"),
+        true => Err(refused("more bitcoin than there is")),
         false => Ok(()),
     }
+}
+
+fn refused(what: &str) -> CodecError {
+    CodecError(what.into())
 }
 
 fn parse(bytes: &[u8]) -> Result<Psbt, CodecError> {
@@ -245,7 +248,7 @@ fn first_output(psbt: &Psbt) -> Result<&bitcoin::TxOut, CodecError> {
     let outputs = &psbt.unsigned_tx.output;
     outputs
         .first()
-        .ok_or_else(|| CodecError("a PSBT without outputs".into()))
+        .ok_or_else(|| refused("a PSBT without outputs"))
 }
 
 /// The amount that leaves the allocator, once every input is signed: the first output and the fee.
@@ -255,7 +258,7 @@ fn amount(psbt: &Psbt) -> Result<Amount, CodecError> {
     }
     let fee = psbt.fee().map_err(|error| CodecError(error.to_string()))?;
     fee.checked_add(first_output(psbt)?.value)
-        .ok_or_else(|| CodecError("more bitcoin than there is".into()))
+        .ok_or_else(|| refused("more bitcoin than there is"))
 }
 
 /// Whether this is a P2WPKH input with its one signature.
@@ -283,7 +286,6 @@ impl Network {
     /// The account's key has signed it, and it has only the allocator's own fields: others can make no second form of
     /// it, which would have another id.
     fn spending(&self, psbt: &Psbt, bytes: &[u8]) -> Result<Spending, CodecError> {
-        let refused = |what: &str| CodecError(what.into());
         if psbt.inputs.len() > MAX_INPUTS {
             return Err(refused("too many inputs"));
         }

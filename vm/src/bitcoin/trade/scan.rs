@@ -17,7 +17,7 @@ use crate::{
     bitcoin::{
         decode::{self, Rules},
         raw::{RawInput, RawOutput, RawScript, RawTransaction},
-        source::{Found, MAX_PREVIOUS, moved, shown, shown_txid},
+        source::{Found, moved, shown, shown_txid},
     },
     trade::{DepositTx, ScanError, Scanner},
     types::{B256, Block, Deposit, Refusal, TxRef},
@@ -213,15 +213,7 @@ fn deposit_tx(rules: &Rules, found: &Found) -> Option<DepositTx> {
         block,
     } = found;
     let known = spent.as_deref().unwrap_or_default();
-    let receipt = decode::decode(rules, transaction, known, block.clone());
-    let judged = match spent {
-        Some(_) => receipt.deposits,
-        None => {
-            let what = format!("Transaction spends outputs of more than {MAX_PREVIOUS} others");
-            Err(Refusal(what))
-        }
-    };
-    let (deposits, doubt) = match judged {
+    let (deposits, doubt) = match decode::receipt(rules, found).deposits {
         Ok(deposits) => (deposits, None),
         Err(refusal) => (decode::outputs(rules, transaction, known), Some(refusal)),
     };
