@@ -183,6 +183,13 @@ impl Executed {
         }
     }
 
+    /// The balance that is shown of a token account before the transaction, or else after it: an account that is made in the
+    /// transaction holds nothing before, one that is closed nothing after.
+    pub fn holding(&self, account: &Pubkey) -> Option<&Holding> {
+        let mut shown = self.before.iter().chain(&self.after);
+        shown.find(|holding| holding.account == *account)
+    }
+
     /// Whether the answer has balances in lamports. On every real chain whoever paid the fee had it before; where all
     /// balances are zero, nothing was kept of them, and they prove nothing for or against a movement.
     pub fn shows_lamports(&self) -> bool {

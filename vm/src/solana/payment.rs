@@ -11,7 +11,7 @@ use solana_pubkey::Pubkey;
 
 use super::{
     decode::Rules,
-    executed::{Executed, Holding, Step},
+    executed::{Change, Executed, Holding, Step},
     programs::{SYSTEM, WRAPPED},
     transfer::{Transfer, is_on_a_word, taken},
 };
@@ -22,6 +22,13 @@ const TOKENS_FROM: u32 = 1 << 16;
 
 /// Who gained, and of what; `None`: the native currency.
 type Purse = (Pubkey, Option<Pubkey>);
+
+/// What an owner held of a token in all accounts of the transaction.
+struct Held {
+    change: Change,
+    /// The position of the first account that holds some afterwards.
+    first: u8,
+}
 
 /// The payments, each at an index of its own.
 pub fn payments(rules: &Rules, executed: &Executed) -> Vec<Payment> {
@@ -59,21 +66,21 @@ fn native(executed: &Executed) -> impl Iterator<Item = (u32, Purse, u128)> {
 /// What each owner gained of each token, over all accounts of the transaction. Its index is the one of the first
 /// account that holds some afterwards.
 fn tokens(executed: &Executed) -> impl Iterator<Item = (u32, Purse, u128)> {
-    let mut held: BTreeMap<(Pubkey, Pubkey), (u128, u128, u8)> = BTreeMap::new();
+    let mut held: BTreeMap<(Pubkey, Pubkey), Held> = BTreeMap::new();
     for holding in &executed.after {
-        let (before, after, first) = entry(&mut held, holding);
-        *before += unwrapped(executed, holding);
-        *after += u128::from(holding.amount);
-        *first = (*first).min(holding.position);
+        let of = entry(&mut held, holding);
+        of.change.before += unwrapped(executed, holding);
+        of.change.after += u128::from(holding.amount);
+        of.first = of.first.min(holding.position);
     }
     for holding in &executed.before {
-        entry(&mut held, holding).0 += u128::from(holding.amount);
+        entry(&mut held, holding).change.before += u128::from(holding.amount);
     }
     // The address of the native currency is no token.
     let held = held.into_iter().filter(|((_, mint), _)| *mint != SYSTEM);
-    held.map(|((owner, mint), (before, after, first))| {
-        let index = TOKENS_FROM + u32::from(first);
-        (index, (owner, Some(mint)), after.saturating_sub(before))
+    held.map(|((owner, mint), held)| {
+        let index = TOKENS_FROM + u32::from(held.first);
+        (index, (owner, Some(mint)), held.change.gain())
     })
 }
 
@@ -91,12 +98,12 @@ fn unwrapped(executed: &Executed, holding: &Holding) -> u128 {
     change.before.saturating_sub(rent)
 }
 
-fn entry<'a>(
-    held: &'a mut BTreeMap<(Pubkey, Pubkey), (u128, u128, u8)>,
-    holding: &Holding,
-) -> &'a mut (u128, u128, u8) {
+fn entry<'a>(held: &'a mut BTreeMap<(Pubkey, Pubkey), Held>, holding: &Holding) -> &'a mut Held {
     let of = held.entry((holding.owner, holding.mint));
-    of.or_insert((0, 0, u8::MAX))
+    of.or_insert(Held {
+        change: Change::default(),
+        first: u8::MAX,
+    })
 }
 
 /// What instructions move from the signers' own accounts to others.
@@ -122,22 +129,15 @@ fn is_own(executed: &Executed, step: &Step) -> bool {
     let Some((account, by)) = taken(step) else {
         return true;
     };
-    let mut held = executed.before.iter().chain(&executed.after);
+    let held = executed.holding(&account);
     // Where it holds nothing before and after, the transaction filled and emptied it.
-    let held = held.find(|holding| holding.account == account);
     held.is_none_or(|holding| holding.owner == by)
 }
 
 /// Who owns the target of a transfer of tokens; `None` where its authority does not own the source.
 fn moved(executed: &Executed, transfer: &Transfer) -> Option<Purse> {
-    let of = |holdings: &[Holding], account| {
-        let mut found = holdings.iter().filter(|holding| holding.account == account);
-        found.next().copied()
-    };
-    // An account that is made in the transaction holds nothing before, one that is closed nothing after.
-    let [from, to] = [transfer.from, transfer.to]
-        .map(|account| of(&executed.before, account).or_else(|| of(&executed.after, account)));
-    let (from, to) = (from?, to?);
+    let from = executed.holding(&transfer.from)?;
+    let to = executed.holding(&transfer.to)?;
     let own = from.owner == transfer.authority && from.mint == to.mint;
     own.then_some((to.owner, Some(to.mint)))
 }

@@ -151,11 +151,7 @@ impl Submitter for Payer {
         let fates = try_join_all(fates).await?;
         let known = fates.last() == Some(&Fate::Waiting);
         for (at, fate) in fates.into_iter().enumerate() {
-            if let Some(included) = self.included(&own.signed[at], fate).await {
-                let included = Included {
-                    signed: at,
-                    ..included
-                };
+            if let Some(included) = self.included((at, &own.signed[at]), fate).await {
                 return Ok(Status::Included(Box::new(included)));
             }
         }
@@ -297,8 +293,8 @@ impl Payer {
         Ok(true)
     }
 
-    /// Where a transaction is that providers have in a block.
-    async fn included(&self, signed: &Signed, fate: Fate) -> Option<Included> {
+    /// Where a transaction of an attempt is, with its number there, that providers have in a block.
+    async fn included(&self, (at, signed): (usize, &Signed), fate: Fate) -> Option<Included> {
         let Fate::Included {
             block,
             success,
@@ -317,7 +313,7 @@ impl Payer {
         let wasted =
             wasted.map(|spent| spent.work.saturating_add(spent.besides.unwrap_or_default()));
         Some(Included {
-            signed: 0,
+            signed: at,
             block,
             success,
             wasted,
