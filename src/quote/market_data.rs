@@ -114,15 +114,6 @@ fn optional(given: Rated, route: &Route<'_>) -> Rated {
     Rated { price, ..given }
 }
 
-/// Whether somebody can let the fill fail when what it gives has lost its worth: by an account of a chain where `any`
-/// payment can be let fail, with code of their own, or with the pool that it exchanges in (wrapping needs none).
-fn is_declinable(intent: &Intent<'_>, route: &Route<'_>, hands: Hands, any: bool) -> bool {
-    let to = &intent.destination;
-    let pooled = route.swap_out && !(route.given.is_native() && to.is_wrapped());
-    let calls = !intent.calls.is_empty() || !intent.authorizations.is_empty();
-    !intent.own && (any || pooled || calls || to.is_native() && hands == Hands::Code)
-}
-
 /// Reads for an intent; the first thing that cannot be read refuses the quote.
 pub async fn read<'m>(
     context: &Context,
@@ -156,6 +147,13 @@ pub async fn approved(
     approved.err_into().await
 }
 
+/// The rates that [`MarketData`] has.
+struct Rates {
+    origin: FeeRate,
+    own: FeeRate,
+    destination: FeeRate,
+}
+
 /// What is read, and for which intent.
 struct Reading<'a, 'm> {
     context: &'a Context,
@@ -165,37 +163,22 @@ struct Reading<'a, 'm> {
 
 impl Reading<'_, '_> {
     async fn market(&self) -> Result<MarketData, Refused> {
-        let (intent, route) = (self.intent, self.route);
         let accounts =
             async { futures::try_join!(self.balance(), self.approved(), self.explicit()) };
-        let rates = async {
-            let origin = self.context.chain(&intent.origin)?;
-            let destination = self.context.chain(&intent.destination)?;
-            let rates = futures::try_join!(rate(origin), rate(destination))?;
-            if !intent.own {
-                payable(destination, rates.1)?;
-            }
-            Ok::<_, Refused>(rates)
-        };
         let (worths, accounts, rates, available, settlement, hands) = futures::try_join!(
             self.worths(),
             accounts,
-            rates,
+            self.rates(),
             self.available(),
             self.settlement(),
             self.hands()
         )?;
         let [input, output, paid, given, origin_native, native] = worths;
         let ((balance, unspent), approved, explicit) = accounts;
-        let any = self
-            .context
-            .chain(&intent.destination)?
-            .providers
-            .declinable;
         let deal = Deal {
             paid,
-            given: match is_declinable(intent, route, hands, any) {
-                true => optional(given, route),
+            given: match self.is_declinable(hands)? {
+                true => optional(given, self.route),
                 false => given,
             },
             gas: native,
@@ -208,13 +191,9 @@ impl Reading<'_, '_> {
             given: given.shown(),
             origin_native: origin_native.shown(),
             deal,
-            origin_rate: rates.0,
-            own_rate: self
-                .context
-                .chain(&intent.origin)?
-                .providers
-                .rate_as_signed(rates.0),
-            destination_rate: rates.1,
+            origin_rate: rates.origin,
+            own_rate: rates.own,
+            destination_rate: rates.destination,
             balance,
             unspent,
             approved,
@@ -222,6 +201,30 @@ impl Reading<'_, '_> {
             available,
             hands,
         })
+    }
+
+    async fn rates(&self) -> Result<Rates, Refused> {
+        let from = self.context.chain(&self.intent.origin)?;
+        let to = self.context.chain(&self.intent.destination)?;
+        let (origin, destination) = futures::try_join!(rate(from), rate(to))?;
+        if !self.intent.own {
+            payable(to, destination)?;
+        }
+        Ok(Rates {
+            origin,
+            own: from.providers.rate_as_signed(origin),
+            destination,
+        })
+    }
+
+    /// Whether somebody can let the fill fail when what it gives has lost its worth: by an account of a chain where any
+    /// payment can be let fail, with code of their own, or with the pool that it exchanges in (wrapping needs none).
+    fn is_declinable(&self, hands: Hands) -> Result<bool, Refused> {
+        let (intent, route, to) = (self.intent, self.route, &self.intent.destination);
+        let any = self.context.chain(to)?.providers.declinable;
+        let pooled = route.swap_out && !(route.given.is_native() && to.is_wrapped());
+        let calls = !intent.calls.is_empty() || !intent.authorizations.is_empty();
+        Ok(!intent.own && (any || pooled || calls || to.is_native() && hands == Hands::Code))
     }
 
     /// Of what comes in and goes out, what is deposited and given, and the native currencies of both sides.

@@ -81,7 +81,7 @@ pub async fn plan(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<Planned>
     let mut planned = Vec::with_capacity(steps.len());
     for (at, step) in steps.into_iter().enumerate() {
         let estimate = first.filter(|_| at == 0);
-        let usual = usual(chain, plan.amounts, (step.kind, joined));
+        let usual = usual_work(chain, plan.amounts, (step.kind, joined));
         planned.push(Planned {
             work: estimate.unwrap_or(usual),
             limit: estimate.map(|work| match chain.providers.pays_as_signed {
@@ -137,21 +137,19 @@ async fn besides(chain: &PricingChain, step: &trade::Step) -> U256 {
     said.unwrap_or_default()
 }
 
-/// The work of a step where nothing can be estimated yet; whether the exchange is joined to the deposit.
-fn usual(chain: &PricingChain, amounts: &Amounts, (step, joined): (StepKind, bool)) -> u64 {
+/// The work of a step where nothing can be estimated yet. `joined`: the exchange is part of the deposit.
+fn usual_work(chain: &PricingChain, amounts: &Amounts, (step, joined): (StepKind, bool)) -> u64 {
     let usual = chain.providers.usual;
+    let exchange = || {
+        let offered = amounts.swap_in.as_ref().map_or(0, |(offer, _)| offer.work);
+        usual(Work::Swap).saturating_add(offered)
+    };
     match step {
-        StepKind::Deposit if joined => {
-            let swap = self::usual(chain, amounts, (StepKind::Swap, false));
-            usual(Work::Deposit).saturating_add(swap)
-        }
         StepKind::Approve => usual(Work::Approve),
+        StepKind::Deposit if joined => usual(Work::Deposit).saturating_add(exchange()),
         StepKind::Deposit => usual(Work::Deposit),
         StepKind::Send => usual(Work::Send),
-        StepKind::Swap => {
-            let exchange = amounts.swap_in.as_ref().map_or(0, |(offer, _)| offer.work);
-            usual(Work::Swap).saturating_add(exchange)
-        }
+        StepKind::Swap => exchange(),
     }
 }
 
@@ -220,7 +218,7 @@ pub async fn expected(context: &Context, plan: &Plan<'_, '_>) -> Result<OwnCost,
     match self::plan(context, plan).await {
         Ok(planned) => Ok(cost(&planned, intent)),
         Err(refused) if refused.code == Code::InsufficientFunds => {
-            let deposit = usual(
+            let deposit = usual_work(
                 context.chain(&intent.origin)?,
                 plan.amounts,
                 (StepKind::Deposit, false),
