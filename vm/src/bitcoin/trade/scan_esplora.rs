@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::{
     coin::Coin,
-    scan_source::{Asked, Blocks, MATURITY, Payee, Seen, Waits, Whose},
+    scan_source::{Asked, Blocks, Looked, MATURITY, Payee, Seen, Waits, Whose},
 };
 use crate::{
     ReadError,
@@ -101,11 +101,8 @@ impl Blocks for Esplora {
     }
 }
 
-/// One of [`Seen`].
-type Looked = (Txid, Option<Arc<Waits>>);
-
-/// A transaction as the index shows it, while it is in no block.
-fn looked(indexed: IndexedTransaction) -> Result<Option<Looked>, ReadError> {
+/// A transaction as the index shows it, as one of [`Seen`]; `None` where it is in a block.
+fn looked(indexed: IndexedTransaction) -> Result<Option<(Txid, Looked)>, ReadError> {
     let transaction = RawTransaction::try_from(indexed).map_err(doubt)?;
     if transaction.blockhash.is_some() {
         return Ok(None);
@@ -116,7 +113,7 @@ fn looked(indexed: IndexedTransaction) -> Result<Option<Looked>, ReadError> {
 }
 
 impl Esplora {
-    async fn waits(&self, txid: Txid) -> Result<Option<Looked>, ReadError> {
+    async fn waits(&self, txid: Txid) -> Result<Option<(Txid, Looked)>, ReadError> {
         let indexed: Option<IndexedTransaction> = self.json(&format!("tx/{txid}")).await?;
         let found = indexed.map(looked).transpose()?.flatten();
         match found.as_ref().is_none_or(|(shown, _)| *shown == txid) {

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     coin::Coin,
-    scan_source::{Asked, Blocks, MATURITY, Payee, Seen, Waits, Whose},
+    scan_source::{Asked, Blocks, Looked, MATURITY, Payee, Seen, Waits, Whose},
 };
 use crate::{
     ReadError,
@@ -174,20 +174,20 @@ impl Node {
             let Some(pays) = paying.inputs.get(txid) else {
                 continue;
             };
-            let waits = match pays {
+            let looked: Option<Looked> = match pays {
                 None => Some(None),
                 // Nobody attributes it before it is in a block: what it spends may be large, and others wait.
                 Some(count) if *count > MOST_INPUTS => Some(None),
                 Some(count) if !budget.has(*count) => return Ok(false),
                 Some(_) => self.shown(*txid).await?,
             };
-            seen.extend(waits.map(|waits| (*txid, waits)));
+            seen.extend(looked.map(|looked| (*txid, looked)));
         }
         Ok(true)
     }
 
-    /// A waiting transaction as [`Seen`] has it; `None` where it has left the pool, or contradicts itself.
-    async fn shown(&self, txid: Txid) -> Result<Option<Option<Arc<Waits>>>, ReadError> {
+    /// A waiting transaction; `None` where it has left the pool, or contradicts itself: it is looked at again.
+    async fn shown(&self, txid: Txid) -> Result<Option<Looked>, ReadError> {
         match self.ask(move |client| shown(client, &txid)).await {
             Ok(waits) => Ok(waits.map(|waits| Some(Arc::new(waits)))),
             Err(ReadError::TooLarge) => Ok(Some(None)),

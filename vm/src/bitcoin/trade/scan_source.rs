@@ -51,8 +51,11 @@ pub struct Asked<'a> {
     pub known: &'a [Txid],
 }
 
-/// The waiting transactions that were looked at; `None` for those that pay nobody of interest.
-pub type Seen = HashMap<Txid, Option<Arc<Waits>>>;
+/// What a look keeps of a waiting transaction: nothing where it pays nobody of interest, or is too large to be read.
+pub type Looked = Option<Arc<Waits>>;
+
+/// The waiting transactions that were looked at.
+pub type Seen = HashMap<Txid, Looked>;
 
 /// One provider.
 #[async_trait]
