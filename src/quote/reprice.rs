@@ -1,4 +1,4 @@
-//! Prices orders anew whose deposits came late.
+//! Prices orders anew whose price does not hold any more, mostly because their deposits came late.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -31,7 +31,7 @@ pub struct Repricer {
     pub settlement: Arc<dyn SettlementPrice>,
 }
 
-/// What a late fill costs besides its work.
+/// What such an order's fill costs besides its work.
 #[derive(Clone, Copy, Debug)]
 pub struct Burden {
     /// What the destination charges besides work, in the native currency's smallest unit.

@@ -121,7 +121,7 @@ impl Charges for Charged {
     }
 }
 
-/// Prices orders anew for the solver whose deposits came late.
+/// Prices orders anew for the solver.
 pub struct Late(pub Repricer);
 
 #[async_trait]
@@ -129,13 +129,10 @@ impl Repricing for Late {
     async fn reprice(
         &self,
         request: &Request,
-        Burden { data, together }: Burden,
+        Burden { besides, together }: Burden,
         now: u64,
     ) -> Result<Repriced, Unpriced> {
-        let burden = reprice::Burden {
-            besides: data,
-            together,
-        };
+        let burden = reprice::Burden { besides, together };
         match self.0.offer(request, burden, now).await {
             Ok(Offer::Promised) => Ok(Repriced::Promised),
             Ok(Offer::Less(amount)) => Ok(Repriced::Less(amount)),

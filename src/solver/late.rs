@@ -29,7 +29,7 @@ pub struct Unpriced(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burden {
     /// What the destination charges for the fill besides its work, in the native currency.
-    pub data: Amount,
+    pub besides: Amount,
     /// Deposits in the transaction of the order's deposit: they are settled together.
     pub together: u32,
 }
@@ -56,11 +56,11 @@ impl Solver {
     ) -> Offer {
         let order = request.order_id;
         let repriced = async {
-            let data = self.fill_besides(request, &amounts).await;
-            let data = data.map_err(|error| Unpriced(error.to_string()))?;
-            let burden = Burden { data, together };
+            let besides = self.fill_besides(request, &amounts).await;
+            let besides = besides.map_err(|error| Unpriced(error.to_string()))?;
+            let burden = Burden { besides, together };
             let repriced = self.repricing.reprice(request, burden, now).await?;
-            Ok::<_, Unpriced>((repriced, Some(data)))
+            Ok::<_, Unpriced>((repriced, Some(besides)))
         };
         match repriced.await {
             Ok((Repriced::Promised, besides)) => Offer::Pay(amounts, besides),

@@ -61,7 +61,7 @@ async fn late_deposit_is_priced_with_what_its_bytes_cost_now() {
     let request = late(&rig).await;
     rig.settle(&request).await;
     let burden = rig.burden.lock().unwrap().unwrap();
-    assert_eq!(burden.data, U256::from(5_000_000));
+    assert_eq!(burden.besides, U256::from(5_000_000));
     rig.filled(request.order_id, 1);
 }
 

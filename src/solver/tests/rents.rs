@@ -82,7 +82,7 @@ async fn a_late_fill_makes_no_account_that_it_was_not_priced_with() {
         rig.begun(&request).await;
         assert_eq!(rig.destination.waiting(), sent, "{rents:?}");
         let burden = rig.burden.lock().unwrap().unwrap();
-        assert_eq!(burden.data, U256::from(rents[0]));
+        assert_eq!(burden.besides, U256::from(rents[0]));
         rig.destination.with(|world| world.rents = [RENT; 2]);
         rig.settle(&request).await;
         rig.filled(request.order_id, 1);
