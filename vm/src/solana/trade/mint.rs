@@ -11,13 +11,15 @@ use spl_token_2022_interface::{
 };
 
 use super::super::{
-    programs::{TOKEN, TOKENS},
+    programs::{TOKEN, TOKENS, associated},
     raw::RawAccount,
 };
+use crate::CodecError;
 
 /// Bytes of an account of the older token program, and of a mint of it.
 const ACCOUNT: usize = 165;
 const MINT: usize = 82;
+
 /// A mint, as its account has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mint {
@@ -64,6 +66,12 @@ impl Mint {
                 false => bar(&state),
             },
         })
+    }
+
+    /// The associated account of `owner` for its tokens.
+    pub fn account_of(&self, owner: &Pubkey) -> Result<Pubkey, CodecError> {
+        let account = associated(owner, &self.key, &self.program);
+        account.ok_or_else(|| CodecError(format!("{owner} can have no tokens")))
     }
 
     /// What has to be sent so that at least `amount` arrives, in any epoch. `None` where it has more than 64 bits.

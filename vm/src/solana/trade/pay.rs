@@ -12,7 +12,7 @@ use solana_system_interface::instruction as system;
 use spl_token_2022_interface::instruction as token;
 
 use super::{
-    super::programs::{ASSOCIATED, MEMO, SYSTEM, TOKENS, associated},
+    super::programs::{ASSOCIATED, MEMO, SYSTEM, TOKENS},
     body::{Content, Payments, Transfer, key, small},
     memory,
     mint::Mint,
@@ -183,12 +183,10 @@ impl Transfer {
     fn sent<'a>(&self, facts: &'a Facts) -> Result<Sent<'a>, CodecError> {
         let mint = facts.mint(&self.mint())?;
         let to = Pubkey::new_from_array(self.to);
-        let account = associated(&to, &mint.key, &mint.program);
-        let account = account.ok_or_else(|| CodecError(format!("{to} can have no tokens")))?;
         Ok(Sent {
             mint,
             to,
-            account,
+            account: mint.account_of(&to)?,
             amount: self.amount,
         })
     }
@@ -202,8 +200,7 @@ impl Sent<'_> {
             decimals,
             ..
         } = self.mint;
-        let from = associated(payer, key, program);
-        let from = from.ok_or_else(|| CodecError(format!("{payer} can have no tokens")))?;
+        let from = self.mint.account_of(payer)?;
         let made = token::transfer_checked(
             program,
             &from,

@@ -10,7 +10,7 @@ use solana_pubkey::Pubkey;
 use super::{
     super::{
         deposit::{DEPOSIT_NATIVE, DEPOSIT_TOKEN},
-        programs::{ASSOCIATED, SYSTEM, TOKENS, associated, state, vault},
+        programs::{ASSOCIATED, SYSTEM, TOKENS, state, vault},
     },
     UNIT,
     body::{self, Content, Instructions, key, small},
@@ -24,7 +24,7 @@ use crate::{
     trade::{
         DepositTerms, Draft, Fill, FillTerms, PaymentTerms, Step, StepBuilder, StepFee, StepKind,
     },
-    types::{Address, Amount, B256},
+    types::{Amount, B256},
 };
 
 /// Compute units that no transaction can exceed.
@@ -143,15 +143,11 @@ fn token_accounts(
     user: &Pubkey,
     vault: &Pubkey,
 ) -> Result<[AccountMeta; 6], CodecError> {
-    let account = |owner: &Pubkey| {
-        let found = associated(owner, &mint.key, &mint.program);
-        found.ok_or_else(|| CodecError(format!("{owner} can have no tokens")))
-    };
     Ok([
         AccountMeta::new_readonly(*vault, false),
         AccountMeta::new_readonly(mint.key, false),
-        AccountMeta::new(account(user)?, false),
-        AccountMeta::new(account(vault)?, false),
+        AccountMeta::new(mint.account_of(user)?, false),
+        AccountMeta::new(mint.account_of(vault)?, false),
         AccountMeta::new_readonly(mint.program, false),
         AccountMeta::new_readonly(ASSOCIATED, false),
     ])
@@ -238,12 +234,6 @@ fn rendered(one: &Instruction) -> Value {
     json!({
         "keys": keys.collect::<Vec<_>>(), "programId": one.program_id.to_string(), "data": hex::encode(&one.data),
     })
-}
-
-/// The account of a user's tokens of a mint.
-pub fn tokens_of(owner: &Address, mint: &Mint) -> Result<Pubkey, CodecError> {
-    let account = associated(&key(owner)?, &mint.key, &mint.program);
-    account.ok_or_else(|| CodecError(format!("{owner} can have no tokens")))
 }
 
 #[cfg(test)]

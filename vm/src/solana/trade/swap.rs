@@ -27,7 +27,7 @@ use super::{
     body::{Content, key},
     mint::Mint,
     pay::create,
-    steps::{mint, tokens_of},
+    steps::mint,
 };
 use crate::{
     ChainId, Endpoint, SpecError,
@@ -322,9 +322,10 @@ fn target(asked: &Asked, order: &SwapOrder) -> Result<Option<Target>, SwapError>
         return Err(SwapError::NoRoute);
     }
     let mint = mint(&asked.into).map_err(unbuilt)?;
-    let account = tokens_of(&order.recipient, &mint).map_err(unbuilt)?;
+    let owner = key(&order.recipient).map_err(unbuilt)?;
+    let account = mint.account_of(&owner).map_err(unbuilt)?;
     Ok(Some(Target {
-        owner: key(&order.recipient).map_err(unbuilt)?,
+        owner,
         mint,
         account,
     }))

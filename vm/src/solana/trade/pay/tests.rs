@@ -7,7 +7,7 @@ use super::{
     *,
 };
 use crate::{
-    solana::programs::{COMPUTE_BUDGET, TOKEN},
+    solana::programs::{COMPUTE_BUDGET, TOKEN, associated},
     trade::{Call, Payout},
 };
 

@@ -7,7 +7,7 @@ use super::{
     *,
 };
 use crate::{
-    solana::programs::{COMPUTE_BUDGET, MEMO, TOKEN, TOKEN_2022},
+    solana::programs::{COMPUTE_BUDGET, MEMO, TOKEN, TOKEN_2022, associated},
     trade::{Choices, FeeRate},
     types::U256,
 };
