@@ -241,16 +241,22 @@ impl Esplora {
         Ok(found.is_some_and(|hash| shown(&hash) == block.hash))
     }
 
+    /// A transaction, in a block or not; `None` where the index does not know it.
+    async fn transaction(&self, txid: Txid) -> Result<Option<RawTransaction>, ReadError> {
+        let indexed: Option<IndexedTransaction> = self.json(&format!("tx/{txid}")).await?;
+        let transaction = indexed.map(RawTransaction::try_from).transpose();
+        let transaction = transaction.map_err(doubt)?;
+        match transaction.as_ref().is_none_or(|it| it.txid == txid) {
+            true => Ok(transaction),
+            false => Err(doubt("another transaction")),
+        }
+    }
+
     async fn found(&self, txid: Txid, head: &Block) -> Result<Option<Found>, ReadError> {
         anchored(self.hash(head.number).await?.map(|it| shown(&it)), head)?;
-        let indexed: Option<IndexedTransaction> = self.json(&format!("tx/{txid}")).await?;
-        let Some(indexed) = indexed else {
+        let Some(transaction) = self.transaction(txid).await? else {
             return Ok(None);
         };
-        let transaction = RawTransaction::try_from(indexed).map_err(doubt)?;
-        if transaction.txid != txid {
-            return Err(doubt("another transaction"));
-        }
         let Some(hash) = transaction.blockhash else {
             return Ok(None);
         };
@@ -271,12 +277,7 @@ impl Esplora {
 
     /// Reads the transaction of a block that has it, without a look at the chain.
     pub(super) async fn found_in(&self, txid: Txid, block: &Block) -> Result<Found, ReadError> {
-        let indexed: Option<IndexedTransaction> = self.json(&format!("tx/{txid}")).await?;
-        let indexed = indexed.ok_or_else(moved)?;
-        let transaction = RawTransaction::try_from(indexed).map_err(doubt)?;
-        if transaction.txid != txid {
-            return Err(doubt("another transaction"));
-        }
+        let transaction = self.transaction(txid).await?.ok_or_else(moved)?;
         // It left the block, or the index has not come so far.
         if transaction.blockhash != Some(block_hash(&block.hash)) {
             return Err(moved());
