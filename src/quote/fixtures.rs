@@ -46,6 +46,8 @@ const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f
 pub const DATA_FEES: &str = "0x5555555555555555555555555555555555555555";
 pub const EXCHANGE: &str = "0x4444444444444444444444444444444444444444";
 pub const NOW: u64 = 1_700_000_000_123;
+/// Seconds for which the solver signs versions of a fill that is in no block.
+const PATIENCE: u64 = 425;
 /// Gas of every estimate, unless a test says otherwise.
 pub const GAS: u64 = 40_000;
 
@@ -171,6 +173,7 @@ impl Fixture {
             chains: self.chains(),
             prices: Arc::new(self.clone()),
             settlement: Arc::new(self.clone()),
+            patience: PATIENCE,
         }
     }
 

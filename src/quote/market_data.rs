@@ -108,10 +108,7 @@ fn optional(given: Rated, route: &Route<'_>) -> Rated {
     let finality = route.paid.spec.finality.usual(pace);
     let seconds = finality.saturating_add(waits.unwrap_or_default());
     let classes = [route.paid.currency.class, route.given.currency.class];
-    let price = classes
-        .into_iter()
-        .fold(given.price, |price, class| price.optional(class, seconds));
-    Rated { price, ..given }
+    given.optional(classes, seconds)
 }
 
 /// Reads for an intent; the first thing that cannot be read refuses the quote.

@@ -14,6 +14,7 @@ use super::{
     late::{self, Offer},
     market_data::rate,
     pricing_chain::PricingChain,
+    usd::Rated,
 };
 use crate::{
     json::Text,
@@ -29,6 +30,8 @@ pub struct Repricer {
     pub chains: HashMap<String, PricingChain>,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
+    /// Seconds for which the solver signs versions of a fill that is in no block, where payments expire.
+    pub patience: u64,
 }
 
 /// What such an order's fill costs besides its work.
@@ -83,6 +86,10 @@ impl Repricer {
         });
         let app = app_fees(&app.collect::<Vec<_>>())?;
         let settlement = settlement.saturating_add(beside(settlement, burden.together));
+        let given = match chain.providers.declinable {
+            true => self.optional(given, &parties, chain),
+            false => given,
+        };
         let paid = Valued::new(parties.paid, paid);
         let given = Valued::new(parties.given, given);
         let terms = Terms::of(paid, given, gas.ok_or_else(unknown)?, settlement);
@@ -91,6 +98,15 @@ impl Repricer {
             ..terms.for_operation(request.operation)
         };
         late::offer(request, &terms).ok_or_else(unknown)
+    }
+
+    /// The price of what is given, where its recipient can decline the fill: until the last version of it has expired.
+    fn optional(&self, given: Rated, parties: &Parties<'_>, chain: &PricingChain) -> Rated {
+        let landing = chain.spec.family.landing;
+        let blocks = landing.map_or(0, |landing| landing.life());
+        let life = blocks.saturating_mul(parties.destination.block_seconds);
+        let classes = [parties.paid.class, parties.given.class];
+        given.optional(classes, self.patience.saturating_add(life))
     }
 
     fn parties(&self, request: &Request) -> Option<Parties<'_>> {

@@ -3,7 +3,7 @@
 
 use alloy::primitives::{U256, U512};
 
-use crate::price::Price;
+use crate::{market::Class, price::Price};
 
 /// One dollar.
 pub const DOLLAR: U256 = U256::from_limbs([1_000_000_000_000_000_000, 0, 0, 0]);
@@ -44,6 +44,17 @@ impl Rated {
     /// What it counts where the solver gives it.
     pub fn given(self) -> Worth {
         self.at(self.price.most)
+    }
+
+    /// What it counts in a deal between currencies of these classes that the other side may decline for so many seconds:
+    /// it has room for what both prices may move by until then.
+    #[must_use]
+    pub fn optional(self, classes: [Class; 2], seconds: u64) -> Self {
+        let moving = |price: Price, class| price.optional(class, seconds);
+        Self {
+            price: classes.into_iter().fold(self.price, moving),
+            ..self
+        }
     }
 }
 

@@ -321,6 +321,7 @@ impl EngineContext<'_> {
             chains: self.pricing_chains(|network| network.pricing_chain()),
             prices: self.prices.clone(),
             settlement: self.settlement.clone(),
+            patience: self.trading.patience().funds,
         }
     }
 

@@ -50,7 +50,7 @@ async fn what_a_family_cannot_do_is_refused() {
 }
 
 /// A chain of the other family, at one of both ends.
-fn beside(network: &'static str) -> Fixture {
+pub(super) fn beside(network: &'static str) -> Fixture {
     let fixture = Fixture::default();
     fixture.with(|world| {
         world.families.insert(network, other::family());

@@ -3,11 +3,11 @@
 use alloy::primitives::U256;
 use serde_json::{Value, json};
 
-use super::{order, stored};
+use super::{families::beside, order, stored};
 use crate::{
     quote::{
         code::Code,
-        fixtures::{Fixture, NATIVE, NOW, OTHER, TOKEN, market_file},
+        fixtures::{Fixture, NATIVE, NOW, OTHER, TOKEN, USDC, market_file, other},
         late::Offer,
         reprice::Burden,
     },
@@ -288,4 +288,53 @@ async fn dearer_bytes_are_part_of_a_late_price() {
         "{lost}"
     );
     assert_eq!(offer(100 * charged).await, Ok(Offer::Nothing));
+}
+
+/// What a symbol costs, in cents.
+type Prices = fn(&str) -> Result<u64, bool>;
+
+/// The destination's native currency gained a hundredth.
+fn risen(symbol: &str) -> Result<u64, bool> {
+    Ok(if symbol == "USDC" { 100 } else { 252_500 })
+}
+
+/// What a quote of now is worth later, at other prices: where its recipient cannot decline the fill, and where he can.
+async fn repriced((from, amount): (&str, &str), to: &str, prices: Prices) -> [Offer; 2] {
+    let fixture = beside("destination");
+    let changes = json!({"originCurrency": from, "amount": amount, "destinationCurrency": to,
+                         "recipient": other::USER});
+    let answer = fixture.quote(changes).await.unwrap();
+    let request = stored(&fixture, &answer).await;
+    fixture.with(|world| world.prices = prices);
+    let offer = async |declinable: bool| {
+        fixture.with(|world| world.declinable = declinable);
+        let offer = fixture.repricer().offer(&request, PLAIN, LATER).await;
+        offer.unwrap()
+    };
+    [offer(false).await, offer(true).await]
+}
+
+#[tokio::test]
+async fn who_can_decline_a_late_fill_pays_for_the_choice() {
+    let (dollars, ether) = ((USDC, "100000000"), (NATIVE, "100000000000000000"));
+    let fallen_by_25: Prices = fallen::<25>;
+    for (from, to, prices) in [
+        (ether, other::USDC, fallen_by_25),
+        (dollars, other::NATIVE, risen),
+    ] {
+        let offers = repriced(from, to, prices).await;
+        let [Offer::Less(all), Offer::Less(less)] = offers else {
+            panic!("{to}: {offers:?}");
+        };
+        // In 425 seconds and 151 blocks of a second, 2,000 millionths of the major currency and 200 of the stable one.
+        let wanted = all * U256::from(1_000_000) / U256::from(1_002_200);
+        let apart = less.abs_diff(wanted);
+        assert!(apart <= U256::from(1), "{to}: {less} of {all}");
+    }
+    // So where the market stands still, and not where a unit is given for a unit.
+    let [whole, less] = repriced(ether, other::USDC, fallen::<0>).await;
+    assert_eq!(whole, Offer::Promised);
+    assert!(matches!(less, Offer::Less(_)), "{less:?}");
+    let level = repriced(dollars, other::USDC, fallen::<0>).await;
+    assert_eq!(level, [Offer::Promised; 2]);
 }
