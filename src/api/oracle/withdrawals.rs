@@ -124,7 +124,8 @@ pub struct RequestFields {
     /// `0x` and 64 hex digits.
     pub nonce: Text,
     /// What the allocator was told besides, under the name of the chain's family: of chains whose withdrawals spend
-    /// outputs, `allocatorUtxos` and `feeUtxos` (at most 1,000 each), `feeRate` and `feeChangeAddress`.
+    /// outputs, `allocatorUtxos` and `feeUtxos` (at most 1,000 each; of an authorization 32 together), `feeRate` and
+    /// `feeChangeAddress`.
     #[schema(value_type = Option<Object>)]
     pub additional_data: Option<Map<String, Value>>,
     pub request_peer_signatures: Option<Flag>,

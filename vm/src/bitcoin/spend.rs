@@ -18,7 +18,8 @@ use crate::types::WithdrawalStatus;
 
 /// The most inputs of an allocator's transaction that is judged.
 pub const MAX_INPUTS: usize = 1_000;
-/// The most other transactions that are looked at.
+/// The most other transactions that are looked at, and the most inputs of a request that is authorized: each may be spent
+/// by another transaction.
 pub const MAX_RIVALS: usize = 32;
 
 /// An allocator's transaction, to be found in the chain.

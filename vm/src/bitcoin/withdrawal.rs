@@ -16,7 +16,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{network::Network, psbt::Payload, spend::MAX_INPUTS};
+use super::{
+    network::Network,
+    psbt::Payload,
+    spend::{MAX_INPUTS, MAX_RIVALS},
+};
 use crate::{
     Codec, CodecError, Spending, WithdrawalCodec, WithdrawalInfo,
     protocol::{
@@ -110,7 +114,7 @@ impl WithdrawalCodec for Network {
                 "bitcoin-vm allocator must be a P2WPKH address".into(),
             ));
         }
-        check_count(extra.fee_utxos.len())?;
+        check_count(extra.fee_utxos.len(), MAX_INPUTS)?;
         let fee_utxos = extra
             .fee_utxos
             .iter()
@@ -177,16 +181,14 @@ impl Utxo {
 }
 
 fn utxos(utxos: &[Utxo], script: &ScriptBuf) -> Result<Vec<abi::Utxo>, CodecError> {
-    check_count(utxos.len())?;
+    check_count(utxos.len(), MAX_INPUTS)?;
     utxos.iter().map(|utxo| utxo.abi(script)).collect()
 }
 
-/// Refuses more outputs than a transaction that is judged spends.
-fn check_count(utxos: usize) -> Result<(), CodecError> {
-    match utxos > MAX_INPUTS {
-        true => Err(CodecError(format!(
-            "more than {MAX_INPUTS} outputs to spend"
-        ))),
+/// Refuses more outputs to spend than `most`.
+fn check_count(utxos: usize, most: usize) -> Result<(), CodecError> {
+    match utxos > most {
+        true => Err(CodecError(format!("more than {most} outputs to spend"))),
         false => Ok(()),
     }
 }
@@ -194,17 +196,21 @@ fn check_count(utxos: usize) -> Result<(), CodecError> {
 /// Refuses what the allocator is to be told of a withdrawal of whose end nothing could be said.
 pub fn check_payload(request: &PayloadRequest) -> Result<(), CodecError> {
     let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
-    check_spent(&utxos(&extra.allocator_utxos, &ScriptBuf::new())?, &[])
+    check_spent(
+        &utxos(&extra.allocator_utxos, &ScriptBuf::new())?,
+        &[],
+        MAX_INPUTS,
+    )
 }
 
 /// Refuses the data of a withdraw request of whose end nothing could be said: [`Sought::new`](super::spend::Sought::new)
-/// and [`Payload::decode`] refuse the transaction. Or of one in which an output of the depository pays the fee: its change
-/// is not the depository's.
+/// and [`Payload::decode`] refuse the transaction, or it has more inputs than other transactions are looked at
+/// ([`MAX_RIVALS`]). Or of one in which an output of the depository pays the fee: its change is not the depository's.
 pub fn check_request(data: &[u8]) -> Result<(), CodecError> {
     let data = abi::RequestData::abi_decode(data)
         .map_err(|_| refused("not the data of a Bitcoin withdraw request"))?;
     let (own, fees) = (&data.allocatorUtxos, &data.feeUtxos);
-    check_spent(own, fees)?;
+    check_spent(own, fees, MAX_RIVALS)?;
     let is_own = |fee: &abi::Utxo| own.iter().any(|utxo| utxo.scriptPubKey == fee.scriptPubKey);
     if fees.iter().any(is_own) {
         return Err(refused("an output of the depository to pay the fee"));
@@ -218,11 +224,12 @@ pub fn check_request(data: &[u8]) -> Result<(), CodecError> {
     }
 }
 
-/// Refuses outputs of the allocator, and of who pays the fee, that no transaction can spend together.
-fn check_spent(own: &[abi::Utxo], fees: &[abi::Utxo]) -> Result<(), CodecError> {
+/// Refuses outputs of the allocator, and of who pays the fee, that no transaction can spend together, or more than
+/// `most`.
+fn check_spent(own: &[abi::Utxo], fees: &[abi::Utxo], most: usize) -> Result<(), CodecError> {
     let all = || own.iter().chain(fees);
     let count = all().count();
-    check_count(count)?;
+    check_count(count, most)?;
     if own.is_empty() {
         return Err(refused("no output of the allocator to spend"));
     }

@@ -428,11 +428,11 @@ fn wallet_ranges_and_all_the_xrp_bound_an_id() {
     assert!(xrp(100_000_000_000_000_001).is_err());
 }
 
-const WITNESS: &str = "bc1q6mh85fqufg6ajscyu4qrwj9qscwnt5l2hv9ah5";
+pub const WITNESS: &str = "bc1q6mh85fqufg6ajscyu4qrwj9qscwnt5l2hv9ah5";
 const LEGACY: &str = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT";
 
 /// Outputs of the transactions of these numbers.
-fn held(numbers: std::ops::Range<u32>, address: &str) -> Vec<Value> {
+pub fn held(numbers: std::ops::Range<u32>, address: &str) -> Vec<Value> {
     let output = |number: u32| {
         let txid = format!("{number:064x}");
         json!({"txid": txid, "vout": "0", "value": "1000", "address": address})
@@ -441,7 +441,7 @@ fn held(numbers: std::ops::Range<u32>, address: &str) -> Vec<Value> {
 }
 
 /// What is said of a withdraw request that spends these of the allocator's and of others'.
-fn checked(own: &[Value], fee: &[Value]) -> Result<(), String> {
+pub fn checked(own: &[Value], fee: &[Value]) -> Result<(), String> {
     let told = json!({
         "allocatorUtxos": own, "feeUtxos": fee, "feeRate": "2", "feeChangeAddress": LEGACY,
     });
@@ -479,10 +479,15 @@ fn a_bitcoin_request_that_could_not_be_judged_is_told_from_others() {
     dear[0]["value"] = json!("2100000000000001");
     assert!(checked(&own, &dear).unwrap_err().contains("bitcoin"));
     // Both lists together are what the transaction spends.
-    let fee = |most: u32| held(600..most, WITNESS);
-    assert_eq!(checked(&held(0..600, WITNESS), &fee(1_000)), Ok(()));
-    let many = checked(&held(0..600, WITNESS), &fee(1_001)).unwrap_err();
-    assert!(many.contains("1000"), "{many}");
+    let fee = |most: u32| held(20..most, WITNESS);
+    assert_eq!(checked(&held(0..20, WITNESS), &fee(32)), Ok(()));
+    for (own, fee) in [
+        (held(0..20, WITNESS), fee(33)),
+        (held(0..33, WITNESS), vec![]),
+    ] {
+        let many = checked(&own, &fee).unwrap_err();
+        assert!(many.contains("more than 32"), "{many}");
+    }
     let payloads = vm::family("bitcoin-vm").unwrap().payloads.unwrap();
     assert!(payloads.check_request(b"data").is_err());
     // An output of the depository has its change go back to the depository.

@@ -18,6 +18,7 @@ use super::{
     ledger::{Ledger, output, transaction},
     node::{Node, owned_by, serve},
 };
+use crate::withdrawals::{self, WITNESS};
 
 const USER: &str = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
 
@@ -331,6 +332,35 @@ async fn who_pays_the_fee_may_end_it_and_says_nothing_else_about_it() {
     // The depository pays for a higher fee, with the same outputs or with another one of its own.
     is(&[0, 1, 2], &paid, Executed).await;
     is(&[2, 3], &paid, Executed).await;
+}
+
+#[tokio::test]
+async fn a_request_with_the_most_inputs_ends_though_each_is_spent_by_another_transaction() {
+    // Of the allocator's transaction with so many inputs.
+    let said = async |inputs: u32| {
+        let pay = |_| output(&script().to_hex_string(), 1_000);
+        let funding = transaction(&fund(), &[], (0..inputs).map(pay).collect());
+        let each = (0..inputs).map(|place| spend(&format!("ee{place:062x}"), &[place], &[]));
+        let mut ledger = Ledger::new();
+        ledger.mine(vec![funding]);
+        ledger.mine(each.collect());
+        ledger.bury(1);
+        let node = serve(ledger).await;
+        let held = (0..inputs).map(|place| ([0xfa; 32], place, 1_000));
+        let held: Vec<_> = held.collect();
+        let recorded = allocator::recorded(1, &held, &[(to(USER), 900), (says(b"wd17"), 0)]);
+        let psbt = Payload::decode(&recorded).unwrap().psbt().unwrap();
+        let [_, with, index] = Sight::of(&node).say(&psbt, None).await;
+        [with, index]
+    };
+    let authorized = |inputs| withdrawals::checked(&withdrawals::held(0..inputs, WITNESS), &[]);
+    assert_eq!(authorized(32), Ok(()));
+    assert_eq!(said(32).await, [Ok(Expired), Ok(Expired)]);
+    // Not all who spend more are looked at: of such a request nobody could say that it ended.
+    assert!(authorized(33).is_err());
+    for said in said(33).await {
+        assert!(matches!(said, Err(ReadError::Unavailable(_))), "{said:?}");
+    }
 }
 
 #[tokio::test]
