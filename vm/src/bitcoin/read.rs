@@ -16,7 +16,7 @@ use super::{
     esplora::{self, Esplora},
     network::genesis,
     node::{Access, Node},
-    source::{Source, Spender, anchored, txid},
+    source::{Found, Source, Spender, anchored, txid},
     spend::{Rival, Sought, looked_at},
 };
 use crate::{
@@ -212,14 +212,12 @@ impl<S: Source> Reader<S> {
         let each: Vec<Txid> = known.iter().copied().chain(claimed).collect();
         let looks = each.iter().map(|txid| self.source.look(*txid, block));
         let found = try_join_all(looks).await?;
-        let is_own = |script: &ScriptBuf| self.rules.depository(script).is_some();
         let mut rivals = Vec::new();
         for (txid, found) in each.iter().zip(found) {
             match (known.contains(txid), found) {
                 (_, Some(found)) if sought.is_spent_by(&found.transaction) => {
-                    let spent = found.spent.as_deref();
                     rivals.push(Rival::Settled {
-                        by_depository: spent.is_none_or(|it| it.iter().flatten().any(is_own)),
+                        by_depository: self.is_by_depository(&found),
                         transaction: found.transaction,
                     });
                 }
@@ -233,6 +231,19 @@ impl<S: Source> Reader<S> {
             }
         }
         Ok(rivals)
+    }
+
+    /// Whether a transaction spends an output of a depository. Where it spends outputs of too many others to look them
+    /// up, each input is judged by the output that the provider shows with it; one without may be a depository's.
+    fn is_by_depository(&self, found: &Found) -> bool {
+        let is_own = |script: &ScriptBuf| self.rules.depository(script).is_some();
+        match &found.spent {
+            Some(spent) => spent.iter().flatten().any(is_own),
+            None => found.transaction.vin.iter().any(|input| {
+                let shown = input.prevout.as_ref();
+                shown.is_none_or(|prevout| is_own(&prevout.script.hex))
+            }),
+        }
     }
 
     async fn anchor(&self, block: &Block) -> Result<(), ReadError> {

@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// The most transactions whose outputs a transaction may spend to be read as a deposit: more would take longer than a
-/// request has. What nodes pass on has at most 100,000 virtual bytes, which are some 1,740 of the smallest signed inputs.
+/// request has. What nodes pass on has at most 100,000 virtual bytes: some 1,740 of the smallest signed inputs, but some
+/// 2,400 that need no signature (pay-to-anchor).
 pub const MAX_PREVIOUS: usize = 2_000;
 
 /// A transaction, the scripts that it spends, and its block.

@@ -33,7 +33,7 @@ pub enum Rival {
     /// In a block that is final.
     Settled {
         transaction: RawTransaction,
-        /// Whether it spends an output of a depository, or so many that nobody looked.
+        /// Whether it spends an output of a depository, or may do so, since the provider does not show what an input spends.
         by_depository: bool,
     },
     /// Not there yet.

@@ -15,7 +15,7 @@ use vm::{
 
 use super::{
     allocator::{self, Paid, script_of, signed_by},
-    ledger::{Ledger, output, transaction},
+    ledger::{Ledger, bitcoins, output, transaction},
     node::{Node, owned_by, serve},
 };
 use crate::withdrawals::{self, WITNESS};
@@ -332,6 +332,70 @@ async fn who_pays_the_fee_may_end_it_and_says_nothing_else_about_it() {
     // The depository pays for a higher fee, with the same outputs or with another one of its own.
     is(&[0, 1, 2], &paid, Executed).await;
     is(&[2, 3], &paid, Executed).await;
+}
+
+/// The script of an output that everybody may spend without a signature (pay-to-anchor).
+const ANYBODYS: &str = "51024e73";
+
+/// Transactions with an output that everybody may spend: more than are looked up.
+fn anchors() -> impl Iterator<Item = String> {
+    (0..2_001).map(|number| format!("aa{number:062x}"))
+}
+
+/// The same transaction, which spends all of these outputs, too. The node shows what each input spends.
+fn crowded(mut spending: Value) -> Value {
+    let shown = |script: &str| json!({"value": bitcoins(1_000), "scriptPubKey": {"hex": script}});
+    let inputs = spending["vin"].as_array_mut().unwrap();
+    for input in inputs.iter_mut() {
+        let key = if input["vout"] == 2 { 2 } else { 1 };
+        input["prevout"] = shown(&script_of(key).to_hex_string());
+    }
+    inputs.extend(anchors().map(|id| {
+        json!({"txid": id, "vout": 0, "scriptSig": {"hex": ""}, "txinwitness": [],
+            "prevout": shown(ANYBODYS)})
+    }));
+    spending
+}
+
+#[tokio::test]
+async fn who_pays_the_fee_says_nothing_else_with_outputs_of_thousands_of_others_either() {
+    let node = shared_chain().await;
+    node.ledger(|ledger| {
+        let anchor = |id: String| transaction(&id, &[], vec![output(ANYBODYS, 1_000)]);
+        ledger.mine(anchors().map(anchor).collect());
+        ledger.bury(1);
+    });
+    let psbt = shared(&[(to(USER), 900), (says(b"wd17"), 0), (script(), 1_000)]);
+    let sight = Sight::of(&node);
+    let other = "ee".repeat(32);
+    let said = async |spending: Value| {
+        node.ledger(|ledger| {
+            ledger.mine(vec![spending]);
+            ledger.bury(1);
+        });
+        let said = sight.say(&psbt, Some(&other)).await;
+        node.ledger(|ledger| ledger.undo(2));
+        said
+    };
+    let paid = [(says(b"wd17"), 0), (to(USER), 900)];
+    for paid in [&paid[..1], &paid[..]] {
+        let spending = crowded(spend(&other, &[2], paid));
+        assert_eq!(said(spending).await, all(Expired), "{paid:?}");
+    }
+    // The depository pays for a higher fee.
+    for places in [&[0, 1, 2][..], &[2, 3]] {
+        let spending = crowded(spend(&other, places, &paid));
+        assert_eq!(said(spending).await, all(Executed), "{places:?}");
+    }
+    // What a node does not show may be the depository's.
+    let mut hidden = crowded(spend(&other, &[2], &paid[..1]));
+    let input = hidden["vin"][7].as_object_mut().unwrap();
+    input.remove("prevout");
+    let [alone, with, index] = said(hidden).await;
+    for node in [alone, with] {
+        assert!(matches!(node, Err(ReadError::Unavailable(_))), "{node:?}");
+    }
+    assert_eq!(index, Ok(Expired));
 }
 
 #[tokio::test]
