@@ -35,7 +35,7 @@ pub struct Withdrawal {
     /// 32 bytes. With `recoverMode`, where real money is at stake, the idempotency key of the deposit's recovery.
     pub nonce: Text,
     /// What the allocator is told besides, under the name of the chain's family: of chains whose withdrawals spend
-    /// outputs, `allocatorUtxos` (at most 1,000) and `feeRate`.
+    /// outputs, `allocatorUtxos` (at most 64) and `feeRate`.
     #[schema(value_type = Option<Object>)]
     pub additional_data: Option<Map<String, Value>>,
     pub request_peer_signatures: Option<Flag>,

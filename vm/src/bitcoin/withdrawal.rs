@@ -24,7 +24,7 @@ use super::{
 use crate::{
     Codec, CodecError, Spending, WithdrawalCodec, WithdrawalInfo,
     protocol::{
-        json,
+        json, limits,
         request::{PayloadParams, PayloadRequest, WithdrawCall, additional, word},
     },
 };
@@ -193,13 +193,14 @@ fn check_count(utxos: usize, most: usize) -> Result<(), CodecError> {
     }
 }
 
-/// Refuses what the allocator is to be told of a withdrawal of whose end nothing could be said.
+/// Refuses what the allocator is to be told of a withdrawal of whose end nothing could be said: of each input its signature
+/// is read, of [`limits::ITEMS`] at most.
 pub fn check_payload(request: &PayloadRequest) -> Result<(), CodecError> {
     let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
     check_spent(
         &utxos(&extra.allocator_utxos, &ScriptBuf::new())?,
         &[],
-        MAX_INPUTS,
+        limits::ITEMS,
     )
 }
 

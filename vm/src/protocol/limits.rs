@@ -58,7 +58,8 @@ pub const EVENTS: usize = 300_000;
 /// chain a block has gas for fewer.
 pub const TRANSACTION_EVENTS: usize = EVENTS / 2;
 
-/// The most inputs, refunds, payments, calls or fees of one claim: each input and fee of an order is an action.
+/// The most inputs, refunds, payments, calls or fees of one claim: each input and fee of an order is an action. And the most
+/// inputs of an allocator's transaction whose signatures are read, each by itself.
 pub const ITEMS: usize = 64;
 const _: () = assert!(2 * ITEMS <= ACTIONS, "an order's outcome is one execution");
 /// Bytes of JSON of an item of a claim, without its calldata.
