@@ -51,13 +51,13 @@ fn bitcoind_on_path() -> Option<PathBuf> {
     version.contains("Bitcoin Core").then_some(path)
 }
 
-/// The path of a bitcoind: the one on `PATH`, else one that is built from source, once, in 10 to 20 minutes.
+/// The path of a bitcoind: the one on `PATH`, else one that is built from source, once, in 3 to 8 minutes.
 pub fn bitcoind() -> Result<PathBuf> {
     if let Some(path) = bitcoind_on_path() {
         return Ok(path);
     }
     let directory = build_once("bitcoind", BITCOIND.as_bytes(), |directory| {
-        tracing::info!("there is no bitcoind on PATH: building one (once, 10 to 20 minutes)");
+        tracing::info!("there is no bitcoind on PATH: building one (once, 3 to 8 minutes)");
         let script = directory.join("build.sh");
         fs::write(&script, BITCOIND)?;
         let built = Command::new("sh")

@@ -64,10 +64,18 @@ if ! [ -e /usr/include/boost/version.hpp ]; then
   dpkg -x "$1" "$work/boost"
 fi
 
-say 'bitcoind: building, once (10 to 20 minutes)'
+# Ten sources are compiled as one, which takes a quarter of the time. Two are left alone: they and others give one name to
+# two things.
+cat >unity.cmake <<'END'
+cmake_language(EVAL CODE "cmake_language(DEFER CALL set_source_files_properties
+  \"${CMAKE_SOURCE_DIR}/src/node/chainstate.cpp\" \"${CMAKE_SOURCE_DIR}/src/index/coinstatsindex.cpp\"
+  DIRECTORY src PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)")
+END
+say 'bitcoind: building, once (3 to 8 minutes)'
 cmake -G Ninja -S "$source" -B "$work/build" \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_PREFIX_PATH="$boost" \
   -DENABLE_WALLET=OFF -DENABLE_IPC=OFF -DENABLE_EXTERNAL_SIGNER=OFF -DWITH_EMBEDDED_ASMAP=OFF -DWITH_CCACHE=OFF \
+  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=10 -DCMAKE_PROJECT_BitcoinCore_INCLUDE="$work/unity.cmake" \
   -DBUILD_TESTS=OFF -DBUILD_TX=OFF -DBUILD_UTIL=OFF -DBUILD_BITCOIN_BIN=OFF -DBUILD_CLI=OFF -DINSTALL_MAN=OFF \
   >configured.txt
 ninja -C "$work/build" -j "${BITCOIND_JOBS:-$(nproc)}" bitcoind >built.txt || {

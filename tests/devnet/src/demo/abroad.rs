@@ -41,7 +41,7 @@ async fn bitcoin(
     if has_bitcoind {
         return Ok(Some(Abroad::bitcoin().await?));
     }
-    say("no bitcoind on PATH, and none was built yet (the tests build one, in 10 to 20 minutes):")?;
+    say("no bitcoind on PATH, and none was built yet (the tests build one, in 3 to 8 minutes):")?;
     say("the story goes on without Bitcoin")?;
     Ok(None)
 }
