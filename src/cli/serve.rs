@@ -1,7 +1,11 @@
 //! `intentd serve`: the runtime, the signals, the daemon.
 
+use std::io;
+
+use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use secrecy::ExposeSecret;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,7 +35,8 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         let daemon = Daemon::of(&config, Parts::of(&config, mistakes).await?)?;
         let listeners = Listeners::bind(&config).await?;
         let shutdown = CancellationToken::new();
-        let signals = tokio::spawn(cancel_on_signal(shutdown.clone()));
+        let signals = signals().context("cannot listen for signals")?;
+        let signals = tokio::spawn(cancel_on_signal(signals, shutdown.clone()));
         let served = daemon.serve(listeners, shutdown).await;
         signals.abort();
         served
@@ -78,17 +83,22 @@ fn open_files() {
     }
 }
 
-/// SIGTERM and Ctrl-C drain.
-async fn cancel_on_signal(shutdown: CancellationToken) {
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
+/// SIGTERM and Ctrl-C. From here on neither ends the process by itself: who reads that it listens may send one.
+fn signals() -> io::Result<[Signal; 2]> {
+    Ok([
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    ])
+}
+
+/// Each of them drains.
+async fn cancel_on_signal(
+    [mut terminate, mut interrupt]: [Signal; 2],
+    shutdown: CancellationToken,
+) {
     tokio::select! {
-        () = terminate => {}
-        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
     }
     tracing::info!("shutting down: finishing requests under way");
     shutdown.cancel();
