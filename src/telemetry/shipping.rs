@@ -27,7 +27,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// How long one try to send a batch may take, and how long the last batch is waited for.
+/// How long one try to send a batch may take. The last batch is waited for as long.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a line waits for others.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -158,7 +158,11 @@ impl LogProcessor for Timed {
 
 impl Drop for Shipping {
     fn drop(&mut self) {
-        if let Err(error) = self.0.shutdown_with_timeout(PATIENCE) {
+        // The sender's end does not say whether the intake took the last batch. A flush does, within five seconds.
+        let sent = self.0.force_flush();
+        let rest = sent.as_ref().map_or(Duration::ZERO, |()| PATIENCE);
+        let ended = self.0.shutdown_with_timeout(rest);
+        if let Err(error) = sent.and(ended) {
             tracing::warn!(%error, "the last lines may be missing at the log intake");
         }
     }

@@ -27,6 +27,7 @@ use crate::support::{
 };
 
 const KEY: &str = "s3cret-of-the-intake";
+const LOST: &str = "the last lines may be missing at the log intake";
 
 type Batches = Arc<Mutex<Vec<Asked>>>;
 
@@ -294,8 +295,20 @@ async fn an_intake_that_hangs_delays_the_end_by_seconds_only() {
     process.says("oracle listening").await;
     let ended = tokio::time::timeout(Duration::from_secs(30), process.end());
     let said = ended.await.unwrap();
-    let lost = "the last lines may be missing at the log intake";
-    assert!(said.iter().any(|line| line["message"] == lost), "{said:#?}");
+    assert!(said.iter().any(|line| line["message"] == LOST), "{said:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_intake_refuses_at_the_end_is_said_to_be_missing() {
+    for (status, missing) in [(StatusCode::FORBIDDEN, true), (StatusCode::OK, false)] {
+        let (server, _) = intake(status).await;
+        let url = format!("http://{}/", server.address);
+        let mut process = Process::start(&[("DATADOG_ENDPOINT", &url)]).await;
+        process.says("oracle listening").await;
+        let said = process.end().await;
+        let lost = said.iter().any(|line| line["message"] == LOST);
+        assert_eq!(lost, missing, "{said:#?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
