@@ -64,8 +64,8 @@ pub struct Intake<'a> {
     pub clock: fn() -> u64,
 }
 
-/// Sends lines until it is dropped; then it waits for the last batch, at most five seconds. It must be dropped outside
-/// of a runtime.
+/// Sends lines until it is dropped; then it waits for the last batch, at most five seconds, and once more as long for
+/// lines that came meanwhile. It must be dropped outside of a runtime.
 pub struct Shipping(SdkLoggerProvider);
 
 impl Shipping {
