@@ -1,8 +1,8 @@
 //! Decides whether a deposit may return to its depositor from its order's hub account (guide: protocol 7.6). Pure: no
 //! I/O, no clock.
 //!
-//! A deposit in another currency or on another chain than its order's can return at once, because no claim for it is
-//! attested. A deposit that a fill or refund may be claimed for can return when the solver states at the hub that
+//! A deposit in another currency or on another chain than its order's, or that spells the order's id otherwise, can
+//! return at once, because no claim for it is attested. A deposit that a fill or refund may be claimed for can return when the solver states at the hub that
 //! there is none, or after [`PATIENCE`].
 //!
 //! A deposit that returned may leave the hub without its depositor's signature, the way its order says; where another
@@ -111,7 +111,8 @@ pub fn is_claimable(terms: &Terms, message: &Message) -> bool {
     let wanted = terms.inputs.iter().any(|input| {
         input.chain == message.chain.as_str() && input.currency == message.deposit.currency
     });
-    wanted && !message.deposit.named_by_other
+    let named = *message.deposit.id == *terms.name();
+    wanted && named && !message.deposit.named_by_other
 }
 
 /// Whether this oracle attests the deposit's mint for any caller, and the deposit's own payer chose its order. What

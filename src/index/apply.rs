@@ -27,9 +27,11 @@ pub fn onchain_id(network: &str, transaction: &str, index: u32) -> B256 {
     id::deterministic(&[network, transaction, &index.to_string()])
 }
 
-/// The order that a deposit names; `None` where it names none.
+/// The order that a deposit names; `None` where it names none, or spells the id otherwise than orders do: no claim is
+/// attested for such a deposit (guide: protocol 7.2).
 pub fn order(deposit: &vm::Deposit) -> Option<B256> {
-    deposit.id.parse().ok().filter(|id: &B256| !id.is_zero())
+    let id: B256 = deposit.id.parse().ok()?;
+    (!id.is_zero() && *id.to_string() == *deposit.id).then_some(id)
 }
 
 /// A deposit of `transaction` in the block at `place`, as facts record it.
@@ -570,7 +572,15 @@ mod tests {
             order(&named(&B256::repeat_byte(7).to_string())),
             Some(B256::repeat_byte(7))
         );
-        for none in [B256::ZERO.to_string(), String::new(), "0x07".into()] {
+        let capitals = format!("0x{}", "AB".repeat(32));
+        let bare = "ab".repeat(32);
+        for none in [
+            B256::ZERO.to_string(),
+            String::new(),
+            "0x07".into(),
+            capitals,
+            bare,
+        ] {
             assert_eq!(order(&named(&none)), None, "{none}");
         }
     }

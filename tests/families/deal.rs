@@ -81,15 +81,25 @@ impl From<Asset> for Assets {
 impl Deal {
     /// Has the deposit name another order.
     pub fn rename(&mut self, order: B256) {
-        let names = |order: B256| [hex::encode(order), hex::encode(order.to_string())];
+        self.replace(self.order, order);
+        self.replace(self.order.to_string(), order.to_string());
+        self.order = order;
+    }
+
+    /// Has the deposit spell the order's id in capitals, where it is a text.
+    pub fn capitalize(&mut self) {
+        let id = self.order.to_string();
+        let capitals = id.to_uppercase().replace("0X", "0x");
+        self.replace(id, capitals);
+    }
+
+    /// Other bytes stand in the transactions.
+    fn replace(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) {
+        let [from, to] = [hex::encode(from), hex::encode(to)];
         for data in &mut self.steps {
-            let mut text = data.to_string();
-            for (from, to) in names(self.order).iter().zip(names(order)) {
-                text = text.replace(from, &to);
-            }
+            let text = data.to_string().replace(&from, &to);
             *data = serde_json::from_str(&text).unwrap();
         }
-        self.order = order;
     }
 }
 

@@ -44,6 +44,7 @@ mod scenarios;
 mod scripted;
 mod side;
 mod solana;
+mod spelling;
 mod strangers;
 mod waiting;
 

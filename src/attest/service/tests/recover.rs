@@ -58,9 +58,19 @@ fn named_by_other() -> Fixture {
     Fixture::new().with(|s| s.deposits[0].deposits()[0].named_by_other = true)
 }
 
+/// The fixture with a deposit that names its order in capitals: claims compare the text.
+fn in_capitals() -> Fixture {
+    Fixture::new().with(|s| {
+        let deposit = &mut s.deposits[0].deposits()[0];
+        let capitals = deposit.id.to_uppercase().replace("0X", "0x");
+        assert_ne!(*capitals, *deposit.id, "no letter in it");
+        deposit.id = capitals.into();
+    })
+}
+
 #[tokio::test]
 async fn what_nobody_can_be_paid_from_goes_back_at_once_with_its_order() {
-    for fixture in [wrong_currency(), named_by_other()] {
+    for fixture in [wrong_currency(), named_by_other(), in_capitals()] {
         goes_back(&fixture).await;
     }
 }
