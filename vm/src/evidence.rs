@@ -21,13 +21,16 @@ use sha2::{Digest, Sha256};
 
 pub use self::replay::Replay;
 use crate::{
+    ReadError,
     finality::{Finality, FinalityTag},
-    protocol::limits,
+    protocol::{limits, text},
     types::{Address, B256, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
 /// Bytes of JSON that are hashed at a time.
 const PIECES: usize = 1 << 10;
+/// Characters that are kept of why a provider failed.
+const REASON: usize = 200;
 
 /// One question to a chain, with the agreed answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +113,13 @@ pub enum Said {
     Late,
     /// Its votes do not count for a while, and it was not asked.
     SetAside,
+}
+
+impl Said {
+    /// A provider's failure in few words: it may quote what the provider answered, and evidence is kept for ever.
+    pub fn failed(error: &ReadError) -> Self {
+        Self::Failed(text::first(&error.to_string(), REASON).into())
+    }
 }
 
 /// The rule by which the blocks of a chain counted as final.

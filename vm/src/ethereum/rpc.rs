@@ -17,6 +17,7 @@ use super::{
     raw::Quantity,
 };
 use crate::http::Channel;
+use crate::protocol::text::short;
 use crate::{Endpoint, LARGE_BYTES, ReadError, aside, types::ChainId, types::U256};
 
 /// Bytes of an error's `data`.
@@ -190,7 +191,7 @@ impl Rpc {
 fn failed(failure: Failure) -> ReadError {
     match failure {
         Failure::TooLarge => ReadError::TooLarge,
-        failure => ReadError::Unavailable(failure.to_string()),
+        failure => ReadError::Unavailable(short(&failure.to_string())),
     }
 }
 
@@ -229,7 +230,7 @@ pub fn expect<T: DeserializeOwned>(what: &str, answer: Answer) -> Result<T, Read
     })?;
     let text = json.get();
     aside(text.len() > LARGE_BYTES, || serde_json::from_str(text))
-        .map_err(|error| ReadError::Doubtful(format!("{what}: {error}")))
+        .map_err(|error| ReadError::Doubtful(format!("{what}: {}", short(&error.to_string()))))
 }
 
 pub fn doubt(what: impl std::fmt::Display) -> ReadError {

@@ -86,7 +86,12 @@ pub fn base58_check(text: &str, alphabet: &bs58::Alphabet) -> Option<Vec<u8>> {
 
 /// The first 80 characters of a caller's text, for an error message.
 pub fn short(text: &str) -> String {
-    match text.char_indices().nth(80) {
+    first(text, 80)
+}
+
+/// The first characters of a text.
+pub fn first(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -97,7 +97,7 @@ impl Audit {
         };
         noted.add(&seat.provider.name, || match head {
             Ok(head) => evidence::Said::Answer(evidence::digest(head)),
-            Err(error) => evidence::Said::Failed(error.to_string().into()),
+            Err(error) => evidence::Said::failed(error),
         });
     }
 

@@ -244,7 +244,7 @@ impl<T: Answer> Agreed<T> {
         noted.add(&seat.provider.name, || match said {
             Ok(said) if is_same(said, &self.answer) => evidence::Said::Answer(*agreed),
             Ok(said) => evidence::Said::Answer(aside(said.is_large(), || said.shown().digest())),
-            Err(error) => evidence::Said::Failed(error.to_string().into()),
+            Err(error) => evidence::Said::failed(error),
         });
     }
 

@@ -66,7 +66,7 @@ impl<T: Answer> Votes<T> {
         }
         let mut errors = self.errors.iter();
         match errors.find(|(other, _)| Arc::ptr_eq(other, seat)) {
-            Some((_, error)) => evidence::Said::Failed(error.to_string().into()),
+            Some((_, error)) => evidence::Said::failed(error),
             None if seat.counts() => evidence::Said::Late,
             None => evidence::Said::SetAside,
         }

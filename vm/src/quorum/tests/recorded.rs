@@ -74,6 +74,23 @@ async fn each_providers_word_is_recorded() {
     assert_eq!(votes(&reads[0])[0], ("node", &Said::SetAside));
 }
 
+/// A failure may quote an answer of megabytes.
+#[tokio::test]
+async fn of_a_failure_few_words_are_recorded() {
+    let (scripts, quorum) = three();
+    let head = quorum.head().await.unwrap();
+    for (why, most) in [("no".to_owned(), 30), ("x".repeat(2 << 20), 300)] {
+        scripts[0].fail(Some(ReadError::Unavailable(why)));
+        let (answer, reads) = recorded(quorum.transaction(&tx(), &head)).await;
+        assert_eq!(answer, Ok(honest()));
+        let Said::Failed(said) = &reads[0].votes[0].said else {
+            panic!("{reads:?}");
+        };
+        let kept = said.starts_with("provider unavailable: ") && said.len() < most;
+        assert!(kept, "{} bytes", said.len());
+    }
+}
+
 /// What a provider says when enough others have answered is added as long as nobody has taken the reads.
 #[tokio::test]
 async fn a_late_word_is_added_while_the_claim_is_under_way() {

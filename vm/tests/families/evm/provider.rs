@@ -286,6 +286,24 @@ async fn doubled_envelope_keys_are_unreadable() {
     unavailable(node.open().reader.head().await, "doubled");
 }
 
+/// Evidence keeps why a provider failed.
+#[tokio::test]
+async fn an_answer_is_quoted_in_few_words() {
+    let long = "x".repeat(1 << 16);
+    let result = |result: &str| json!({"jsonrpc": "2.0", "id": 0, "result": result});
+    let network = json!({"jsonrpc": "2.0", "id": 1, "result": "0x7a69"});
+    for answer in [json!(long), json!([result(&long), network])] {
+        let node = node().await;
+        node.behave(Manner::Bytes(answer.to_string().into_bytes().leak()));
+        let why = node.open().reader.head().await.unwrap_err().to_string();
+        assert!(
+            why.contains("xxx") && why.len() < 400,
+            "{} bytes",
+            why.len()
+        );
+    }
+}
+
 #[tokio::test]
 async fn retry_after_is_obeyed() {
     let node = node().await;
