@@ -362,13 +362,16 @@ fn loses(plan: &Plan, chain: &str) -> bool {
     })
 }
 
-/// Who asks what the solver holds has prices read, too, and who deposits another currency has its worth
+/// Who asks what the solver holds has prices read, too, and who deposits another currency or on another chain has its worth
 /// looked up, as has the operator who releases a stranger's deposit that is parked. Their age is in what a refund
 /// pays for its settlement, to a millionth.
 fn has_prices_read(plan: &Plan) -> bool {
     let verbs = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Verbs);
     let released = plan.weather.iter().any(verbs);
-    let asks = |power| matches!(power, Power::Asker | Power::OtherCurrency);
+    let asks = |power| {
+        use Power::{Asker, DustElsewhere, OtherCurrency};
+        matches!(power, Asker | OtherCurrency | DustElsewhere)
+    };
     let reads = |one: &Stranger| one.has_own_order() || asks(one.power) || released && !talks(one);
     near(plan).any(reads)
 }
@@ -554,6 +557,26 @@ mod tests {
         assert_eq!(compared(88, Manners::Hangs), 0);
         assert_eq!(compared(5, Manners::Hangs), 1, "it is not late");
         assert_eq!(compared(88, Manners::Honest), 1, "nobody waits");
+    }
+
+    /// A price is the less certain, the more it was seen to move.
+    #[test]
+    fn a_user_may_have_less_where_prices_move_and_somebody_has_them_read() {
+        let compared = |power: Power, weather: Weather| {
+            let mut plan = plan(power);
+            plan.strangers.truncate(1);
+            plan.honest[0].again = None;
+            plan.honest[0].pause = 5;
+            plan.weather = vec![(96, weather)];
+            let mut without = ending("success", 0);
+            without.get_mut(&0).unwrap().has[0] = U256::from(10).pow(U256::from(30));
+            compare(&plan, &ending("success", 0), &without).len()
+        };
+        let moves = Weather::Price("ETH", 9_402);
+        assert_eq!(compared(Power::DustElsewhere, moves), 0);
+        assert_eq!(compared(Power::Dust, moves), 1, "nobody reads prices");
+        let stays = Weather::Forget(0);
+        assert_eq!(compared(Power::DustElsewhere, stays), 1, "nothing moves");
     }
 
     /// It is there for a moment, and whoever tells the index of anything has it seen at another moment.
