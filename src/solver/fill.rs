@@ -61,7 +61,7 @@ impl Solver {
             return Err(SolverError::Elsewhere(request.order.solver.clone()));
         }
         let account = self.account(&request.order.output.chain_id)?;
-        if let Some(paid) = unsound(account, request) {
+        if let Some(paid) = self.unpayable(account, request) {
             return Ok(paid);
         }
         let payment = match payment(request, account, amounts) {
@@ -108,6 +108,24 @@ impl Solver {
             }
             Err(paid) => Ok(paid),
         }
+    }
+
+    /// What happens instead of a fill for which `account` cannot pay, whatever it costs.
+    fn unpayable(&self, account: &SolverAccount, request: &Request) -> Option<Paid> {
+        let order = request.order_id;
+        if let Err(error) = account.chain.sound() {
+            tracing::warn!(%order, %error, "order waits");
+            // Right after a start it may not be known yet whether the network is traded on.
+            return Some(match account.chain.is_unsure() {
+                true => Paid::Away,
+                false => Paid::Short,
+            });
+        }
+        if self.hands_over(request) && self.is_exposed(request, account) {
+            tracing::warn!(%order, "code that is paid could make a former key's order unclaimable");
+            return Some(Paid::Fails(FailReason::Unknown));
+        }
+        None
     }
 
     /// Whether the oracle's own judges would attest the fill.
@@ -266,16 +284,6 @@ impl Solver {
         }
         Ok(true)
     }
-}
-
-/// What an order waits for on a network that is not traded on. Right after a start that may not be known yet.
-fn unsound(account: &SolverAccount, request: &Request) -> Option<Paid> {
-    let error = account.chain.sound().err()?;
-    tracing::warn!(order = %request.order_id, %error, "order waits");
-    Some(match account.chain.is_unsure() {
-        true => Paid::Away,
-        false => Paid::Short,
-    })
 }
 
 /// The work that the order's fill may take: what was charged for, an eighth of that, and what any may take beyond.

@@ -2,7 +2,8 @@
 //!
 //! The present key's accounts pay what a former key promised: a fill counts whoever sends it, the hub pays the solver
 //! whom the order names, and a claim carries the former key's signature where oracles ask for it. A former account
-//! needs money only for the payments that it had under way.
+//! needs money only for the payments that it had under way. What hands over to code is paid by nobody then
+//! ([`Solver::is_exposed`]).
 
 use std::sync::Arc;
 
@@ -66,6 +67,14 @@ impl Solver {
     /// Whether the order was promised with a key of ours.
     pub(super) fn is_ours(&self, request: &Request) -> bool {
         self.keys.own(&request.order.solver)
+    }
+
+    /// Whether a payment of `account` that hands over to code could never be claimed: the code can deposit for the order in
+    /// the payment's transaction, and oracles attest such a one only where the order's own solver sent it (guide:
+    /// protocol 7.2).
+    pub(super) fn is_exposed(&self, request: &Request, account: &SolverAccount) -> bool {
+        let named = self.keys.family.address(&request.order.solver);
+        named.is_ok_and(|named| named.bytes() != account.owner.bytes())
     }
 
     /// The account that made a payment.

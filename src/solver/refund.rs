@@ -96,8 +96,8 @@ impl Solver {
         if !is_settled(account, gift.deposit).await? {
             return Ok(Paid::Later);
         }
-        // Such a payment would succeed, and pay nobody.
-        if to == account.owner {
+        // A payment to the solver itself would succeed, and pay nobody.
+        if to == account.owner || self.is_in_vain(view, gift, (account, &currency)) {
             return manual;
         }
         let order = view.request.order_id;
@@ -145,6 +145,24 @@ impl Solver {
             return Err(SolverError::Crowded(account.chain.name.clone()));
         }
         self.send_back(view, gift, amount, intent).await
+    }
+
+    /// Whether the gift hands over to code that could make it unclaimable. The excess over a filled order is not claimed.
+    fn is_in_vain(
+        &self,
+        view: &View,
+        gift: &Gift<'_>,
+        (account, currency): (&SolverAccount, &Address),
+    ) -> bool {
+        let (request, chain) = (&view.request, &account.chain);
+        let hands_over = *currency == chain.native && chain.providers.contracts.is_some();
+        let in_vain =
+            gift.purpose == Purpose::Refund && hands_over && self.is_exposed(request, account);
+        if in_vain {
+            let order = request.order_id;
+            tracing::warn!(%order, "code that is paid could make a former key's order unclaimable");
+        }
+        in_vain
     }
 
     /// How much of `deposit` can pay for payments that failed: what is left above the least that oracles attest as a

@@ -14,11 +14,17 @@ use vm::trade::{Call, Draft, FeeRate, Jump, Trial};
 use super::{
     chain::Lies,
     rig::{RICH, Rig, native, network, recipient, refundee},
+    waste::native_deposit,
 };
 use crate::{
     index,
     market::{Caps, PriceHolds},
-    request::{Request, fact::State, reason::FailReason, status::Status},
+    request::{
+        Request,
+        fact::{Deposit, State},
+        reason::FailReason,
+        status::Status,
+    },
     solver::{
         SolverError,
         chain::{TradingChainError, providers},
@@ -749,6 +755,46 @@ async fn what_a_former_key_promised_and_was_paying_is_kept_by_the_present_one() 
     );
     assert_eq!(solver.former.len(), 1);
     rig.is_clean().await;
+}
+
+/// The recipient's code can deposit for the order in the payment's transaction. Oracles then believe the order's own solver
+/// only.
+#[tokio::test]
+async fn what_a_former_key_promised_is_not_handed_over_to_code() {
+    let pays_native = |request: &mut Request| {
+        request.order.output.payments[0].currency = native().into();
+    };
+    for rotated in [false, true] {
+        let mut rig = Rig::new();
+        let takes_native = |request: &mut Request| {
+            pays_native(request);
+            native_deposit(request);
+        };
+        let filled = rig.quote(1, pays_native).await;
+        let given_back = rig.quote(2, takes_native).await;
+        if rotated {
+            rig.rotate();
+        }
+        rig.deposit(&filled, |_| ()).await;
+        rig.settle(&filled).await;
+        if rotated {
+            rig.refunded(filled.order_id, 1);
+        } else {
+            rig.filled(filled.order_id, 1);
+        }
+        let short = |deposit: &mut Deposit| {
+            deposit.currency = native().into();
+            deposit.amount = U256::from(99_999_999_999_999_999_u64);
+        };
+        rig.deposit(&given_back, short).await;
+        let solver = rig.solver().await;
+        for _ in 0..3 {
+            let _waits = solver.advance(&given_back.id, rig.now).await;
+            rig.mine(10);
+        }
+        let begun = rig.claim(&given_back).await.legs.len();
+        assert_eq!(begun, usize::from(!rotated), "rotated: {rotated}");
+    }
 }
 
 #[tokio::test]

@@ -340,7 +340,7 @@ async fn what_hands_over_to_accounts_without_code_is_at_stake_too() {
     assert!(holds(rig.now / 1_000), "nobody was charged for it");
 }
 
-fn native_deposit(request: &mut Request) {
+pub(super) fn native_deposit(request: &mut Request) {
     let native = super::rig::native();
     let input = &mut request.order.inputs[0];
     input.payment.currency = native.into();
