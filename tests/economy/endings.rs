@@ -331,14 +331,15 @@ fn is_repriced(plan: &Plan, at: usize) -> bool {
 }
 
 /// Whether both are good ends of one request that may have two: of a deposit that came late, whose
-/// price depends on when prices were read, and so on who else asked for some, on when the process
-/// died, and on who waited for a slow provider; of an order that waited, which is priced anew after a while; and of one that was quoted at
+/// price depends on when prices were read, and so on who else asked for some or deposited something, on when the
+/// process died, and on who waited for a slow provider; of an order that waited, which is priced anew after a while; and of one that was quoted at
 /// another time because the process was dead.
 fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let crash = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Crash(_));
     let crashes = plan.weather.iter().any(crash);
     let late = is_repriced(plan, at) || one.waited || other.waited;
-    let late = late && (has_prices_read(plan) || crashes || is_slow(plan));
+    let read = has_prices_read(plan) || near(plan).any(|one| !talks(one));
+    let late = late && (read || crashes || is_slow(plan));
     let apart = crashes && one.quoted != other.quoted;
     // Who deposits at another moment, or whose chain has its reorg at another one, may lose the deposit for good: whatever
     // takes time, as questions do, shifts what comes after it.
@@ -557,6 +558,23 @@ mod tests {
         assert_eq!(compared(88, Manners::Hangs), 0);
         assert_eq!(compared(5, Manners::Hangs), 1, "it is not late");
         assert_eq!(compared(88, Manners::Honest), 1, "nobody waits");
+    }
+
+    /// The worth of what is deposited is looked up, and an exact output may be a wei more than the late price allows.
+    #[test]
+    fn a_late_deposit_has_two_good_ends_where_somebody_else_deposits() {
+        let compared = |power: Power, pause: u64| {
+            let mut plan = plan(power);
+            plan.strangers.truncate(1);
+            plan.strangers[0].early = false;
+            plan.honest[0].again = None;
+            plan.honest[0].pause = pause;
+            plan.weather.clear();
+            compare(&plan, &ending("refund", 0), &ending("success", 0)).len()
+        };
+        assert_eq!(compared(Power::Dust, 88), 0);
+        assert_eq!(compared(Power::Dust, 5), 1, "it is not late");
+        assert_eq!(compared(Power::Forcer, 88), 1, "nobody deposits");
     }
 
     /// A price is the less certain, the more it was seen to move.

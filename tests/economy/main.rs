@@ -291,6 +291,13 @@ fn strangers_gain_nothing_and_change_nobody_s_ending() {
     nothing_breaks(&on());
 }
 
+/// Prints what everybody is told of honest users' requests.
+fn told(endings: &Endings) {
+    for (at, ending) in endings {
+        println!("honest {at} is told {}", ending.public);
+    }
+}
+
 /// Prints the history of `INTENTD_SEED`; with `INTENTD_TWIN` the one without strangers, too.
 #[test]
 fn replay() {
@@ -306,11 +313,14 @@ fn replay() {
     for found in &verdict.wrong {
         println!("({}) {}", found.invariant, found.what);
     }
+    told(&verdict.endings);
     if set("INTENTD_TWIN").is_some() {
         println!("== without strangers");
-        for line in &alone(&plan.without_strangers()).log {
+        let twin = alone(&plan.without_strangers());
+        for line in &twin.log {
             println!("{line}");
         }
+        told(&twin.endings);
     }
 }
 
