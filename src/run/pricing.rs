@@ -28,7 +28,7 @@ use crate::{
         Solver, SolverError,
         chain::TradingChain,
         exposure,
-        late::{Burden, Repriced, Repricing, Unpriced},
+        repricing::{Burden, Repriced, Repricing, Unpriced},
         stake::RiskyFill,
     },
 };

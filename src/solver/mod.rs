@@ -20,11 +20,11 @@ mod fill;
 pub mod inventory;
 pub mod judge;
 pub mod keys;
-pub mod late;
 mod offer;
 mod park;
 pub mod reconciliation;
 mod refund;
+pub mod repricing;
 pub mod settle;
 pub mod stake;
 mod stakes;
@@ -53,8 +53,8 @@ use self::{
     exposure::Exposure,
     judge::{Next, Patience, Step},
     keys::Keys,
-    late::Repricing,
     reconciliation::Reconciliation,
+    repricing::Repricing,
     view::View,
 };
 use crate::{

@@ -8,7 +8,7 @@ use super::{
     account::SolverAccount,
     claim, fill,
     judge::{self, Funding, Offer},
-    late,
+    repricing,
 };
 use crate::{
     request::reason::FailReason,
@@ -71,7 +71,7 @@ impl Solver {
         let Ok(amounts) = fill::quoted(request) else {
             return Ok(Offer::Refuse(FailReason::Unknown));
         };
-        let late = deposit.is_some_and(|deposit| late::is_late(view, deposit));
+        let late = deposit.is_some_and(|deposit| repricing::is_late(view, deposit));
         let together = deposit.map_or(1, |deposit| deposit.together);
         let offer = match deposit.is_some_and(|deposit| self.is_repriced(view, deposit)) {
             true => self.reprice((request, together), amounts, now).await,

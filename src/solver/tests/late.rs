@@ -12,7 +12,7 @@ use crate::{
         reason::FailReason,
         status::Status,
     },
-    solver::{SolverError, judge::Next, late::Repriced},
+    solver::{SolverError, judge::Next, repricing::Repriced},
     store::Batch,
 };
 

@@ -15,7 +15,7 @@ use crate::{
         fact::{Deposit, Purpose},
         reason::FailReason,
     },
-    solver::{Solver, late::Repriced},
+    solver::{Solver, repricing::Repriced},
     store::rows::claim::Stage,
 };
 

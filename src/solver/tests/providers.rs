@@ -274,7 +274,7 @@ async fn one_liar_of_two_has_nothing_approved_again() {
 #[tokio::test]
 async fn a_fill_whose_approval_never_comes_ends() {
     let mut rig = Rig::new();
-    rig.worth = Ok(crate::solver::late::Repriced::Nothing);
+    rig.worth = Ok(crate::solver::repricing::Repriced::Nothing);
     let request = rig.quote(1, |request| super::routed(request, 1)).await;
     rig.deposit(&request, |_| ()).await;
     let solver = rig.begun(&request).await;
@@ -982,7 +982,7 @@ async fn an_order_whose_bytes_stay_too_dear_is_given_back() {
     let mut rig = Rig::new();
     rig.destination
         .with(|world| world.data_fee = Some(5_000_000));
-    rig.worth = Ok(crate::solver::late::Repriced::Nothing);
+    rig.worth = Ok(crate::solver::repricing::Repriced::Nothing);
     let request = rig.funded(1).await;
     rig.begun(&request).await;
     assert_eq!(rig.destination.waiting(), 0);

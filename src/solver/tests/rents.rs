@@ -5,7 +5,7 @@ use alloy::primitives::U256;
 use super::rig::Rig;
 use crate::{
     request::{Request, reason::FailReason, status::Status},
-    solver::{SolverError, judge::Next, late::Repriced},
+    solver::{SolverError, judge::Next, repricing::Repriced},
 };
 
 /// Two dollars.

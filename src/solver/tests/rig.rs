@@ -34,7 +34,7 @@ use crate::{
         exposure::Exposure,
         judge::{Next, Patience},
         keys::Keys,
-        late::{Burden, Repriced, Repricing, Unpriced},
+        repricing::{Burden, Repriced, Repricing, Unpriced},
         survey::Survey,
     },
     store::{
