@@ -26,6 +26,7 @@ pub mod permits;
 pub mod protocol;
 pub mod quorum;
 mod seen;
+mod shared_head;
 pub mod spec;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -1,15 +1,10 @@
 //! A provider of a Bitcoin chain: what a [`Source`] shows, judged. Written once for nodes and indexes.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bitcoin::{Psbt, ScriptBuf, Txid};
 use futures::future::try_join_all;
-use tokio::time::Instant;
 
 use super::{
     decode::{self, Rules},
@@ -22,6 +17,7 @@ use super::{
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
     oracle::first_final,
+    shared_head::SharedHead,
     types::{Address, B256, Block, Bytes, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
@@ -69,8 +65,7 @@ fn provider<S: Source>(
         rules: Rules::new(spec)?,
         finality: spec.finality.clone(),
         source,
-        turn: tokio::sync::Mutex::new(()),
-        tip: Mutex::default(),
+        head: SharedHead::default(),
     });
     Ok(Provider {
         name: endpoint.name().into(),
@@ -85,46 +80,17 @@ struct Reader<S> {
     rules: Rules,
     finality: Finality,
     source: S,
-    /// One task reads the head at a time; the others use its result.
-    turn: tokio::sync::Mutex<()>,
-    tip: Mutex<Tip>,
-}
-
-#[derive(Default)]
-struct Tip {
-    /// The head, and when its read began.
-    head: Option<(Instant, Head)>,
-    /// When the last read failed, and why.
-    failed: Option<(Instant, ReadError)>,
+    head: SharedHead,
 }
 
 #[async_trait]
 impl<S: Source> ChainReader for Reader<S> {
     async fn head(&self) -> Result<Head, ReadError> {
-        let known = self.tip(|tip| tip.head.clone());
-        match known {
-            Some((seen, head)) if seen.elapsed() < HEAD_AGE => Ok(head),
-            _ => self.fresh_head().await,
-        }
+        self.head.within(HEAD_AGE, || self.newest()).await
     }
 
     async fn fresh_head(&self) -> Result<Head, ReadError> {
-        let since = Instant::now();
-        let _turn = self.turn.lock().await;
-        if let Some(found) = self.tip(|tip| tip.found_since(since)) {
-            return found;
-        }
-        let started = Instant::now();
-        let read = self.source.tip().await;
-        let read = read.map(|block| Head {
-            block,
-            tagged: None,
-        });
-        self.tip(|tip| match &read {
-            Ok(head) => tip.head = Some((started, head.clone())),
-            Err(error) => tip.failed = Some((Instant::now(), error.clone())),
-        });
-        read
+        self.head.within(Duration::ZERO, || self.newest()).await
     }
 
     async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
@@ -195,6 +161,12 @@ impl<S: Source> StateReader for Reader<S> {
 }
 
 impl<S: Source> Reader<S> {
+    async fn newest(&self) -> Result<Head, ReadError> {
+        let block = self.source.tip().await?;
+        let tagged = None;
+        Ok(Head { block, tagged })
+    }
+
     /// The transactions that spend inputs of the sought one, as of `block`: those that the provider names, and the one
     /// that the caller names, if it does.
     async fn rivals(
@@ -248,20 +220,6 @@ impl<S: Source> Reader<S> {
 
     async fn anchor(&self, block: &Block) -> Result<(), ReadError> {
         anchored(self.source.hash_at(block.number).await?, block)
-    }
-
-    fn tip<T>(&self, with: impl FnOnce(&mut Tip) -> T) -> T {
-        with(&mut self.tip.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Tip {
-    /// The result of a read that began after `since`.
-    fn found_since(&self, since: Instant) -> Option<Result<Head, ReadError>> {
-        let head = self.head.as_ref().filter(|(started, _)| *started >= since);
-        let failed = self.failed.as_ref().filter(|(ended, _)| *ended >= since);
-        let head = head.map(|(_, head)| Ok(head.clone()));
-        head.or_else(|| failed.map(|(_, error)| Err(error.clone())))
     }
 }
 

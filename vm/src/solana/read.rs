@@ -7,7 +7,6 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use borsh::BorshDeserialize;
 use sha2::{Digest, Sha256};
-use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     decode::{Rules, decode, unnamed},
@@ -19,6 +18,7 @@ use super::{
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
+    shared_head::SharedHead,
     types::{Address, Block, Bytes, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
@@ -39,7 +39,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         rules: Rules::new(spec)?,
         finality: spec.finality.clone(),
         link,
-        tip: Mutex::new(None),
+        head: SharedHead::default(),
         heads: moka::sync::Cache::builder()
             .max_capacity(HEADS)
             .time_to_live(HEAD_SHOWN)
@@ -54,19 +54,11 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
     })
 }
 
-/// A read of the head: when it began and ended, and its result.
-struct Tip {
-    began: Instant,
-    ended: Instant,
-    found: Result<Head, ReadError>,
-}
-
 struct Node {
     rules: Rules,
     finality: Finality,
     link: Link,
-    /// The last read. One task reads the head at a time; the others use its result.
-    tip: Mutex<Option<Tip>>,
+    head: SharedHead,
     /// The heads of late, as this node showed them.
     heads: moka::sync::Cache<u64, Standing>,
 }
@@ -157,32 +149,10 @@ impl StateReader for Node {
 }
 
 impl Node {
-    /// The head of a read that began no longer than `age` ago, or that failed while this caller waited.
+    /// The head of a read that began at most `age` ago.
     async fn head_of(&self, age: Duration) -> Result<Head, ReadError> {
-        let called = Instant::now();
-        let mut tip = self.tip.lock().await;
-        if let Some(Tip {
-            began,
-            ended,
-            found,
-        }) = &*tip
-        {
-            let known = match found {
-                Ok(_) => *began + age >= called,
-                Err(_) => *ended >= called,
-            };
-            if known {
-                return found.clone();
-            }
-        }
-        let began = Instant::now();
-        let found = self.link.read(Box::pin(self.newest())).await;
-        *tip = Some(Tip {
-            began,
-            ended: Instant::now(),
-            found: found.clone(),
-        });
-        found
+        let read = || self.link.read(Box::pin(self.newest()));
+        self.head.within(age, read).await
     }
 
     /// The newest finalized block that the node shows with its time. A slot that it calls finalized has one, but it may
