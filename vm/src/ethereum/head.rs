@@ -6,7 +6,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     FinalityTag, ReadError,
+    shared_head::SharedHead,
     types::{Block, Head},
 };
 
@@ -41,21 +42,13 @@ const SLOWEST: Duration = Duration::from_secs(4);
 pub struct Tip {
     rpc: Arc<Rpc>,
     tag: Option<FinalityTag>,
-    state: Mutex<State>,
-    /// One reader of the head at a time; the others use what it found.
-    turn: tokio::sync::Mutex<()>,
+    /// Changed only by whoever reads the head, but for headers below it.
+    fork: Mutex<Option<Fork>>,
+    head: SharedHead,
     wake: Notify,
     born: Instant,
     /// When somebody last read, in milliseconds since `born`.
     used: AtomicU64,
-}
-
-struct State {
-    fork: Option<Fork>,
-    tagged: Option<u64>,
-    read_at: Option<Instant>,
-    /// When the last attempt failed, and why: shared with everybody who waited for it.
-    failed: Option<(Instant, ReadError)>,
 }
 
 impl Tip {
@@ -63,13 +56,8 @@ impl Tip {
         Self {
             rpc,
             tag,
-            state: Mutex::new(State {
-                fork: None,
-                tagged: None,
-                read_at: None,
-                failed: None,
-            }),
-            turn: tokio::sync::Mutex::new(()),
+            fork: Mutex::new(None),
+            head: SharedHead::default(),
             wake: Notify::new(),
             born: Instant::now(),
             used: AtomicU64::new(0),
@@ -83,7 +71,7 @@ impl Tip {
                 self.wake.notified().await;
             }
             sleep(self.pace()).await;
-            if let Err(error) = self.advance(Instant::now()).await {
+            if let Err(error) = self.fresh_head().await {
                 tracing::debug!(%error, "head not read");
             }
         }
@@ -100,35 +88,12 @@ impl Tip {
 
     /// The tracked head, or one read now when tracking pauses or has not kept up.
     pub async fn head(&self) -> Result<Head, ReadError> {
-        let now = Instant::now();
-        let oldest = now.checked_sub(self.pace() * 3);
-        match self.with_state(|state| state.head_since(oldest)) {
-            Some(head) => Ok(head),
-            None => self.advance(now).await,
-        }
+        self.head.within(self.pace() * 3, || self.poll()).await
     }
 
-    /// A head read from the node after `since`.
-    pub async fn advance(&self, since: Instant) -> Result<Head, ReadError> {
-        let _turn = self.turn.lock().await;
-        if let Some(head) = self.with_state(|state| state.head_since(Some(since))) {
-            return Ok(head);
-        }
-        // Whoever waited while the node did not answer gets that answer, not a turn of its own:
-        // a hanging node would keep a queue of them.
-        if let Some(error) = self.with_state(|state| state.failed_since(since)) {
-            return Err(error);
-        }
-        let started = Instant::now();
-        if let Err(error) = self.poll().await {
-            self.with_state(|state| state.failed = Some((Instant::now(), error.clone())));
-            return Err(error);
-        }
-        self.with_state(|state| {
-            state.read_at = Some(started);
-            state.head_since(Some(started))
-        })
-        .ok_or_else(|| doubt("no head"))
+    /// A head read from the node now.
+    pub async fn fresh_head(&self) -> Result<Head, ReadError> {
+        self.head.within(Duration::ZERO, || self.poll()).await
     }
 
     /// Whether `block` is known to be on this node's chain. No I/O.
@@ -180,7 +145,8 @@ impl Tip {
         Ok(Some(block))
     }
 
-    async fn poll(&self) -> Result<(), ReadError> {
+    /// Reads the head, and makes it that of the fork.
+    async fn poll(&self) -> Result<Head, ReadError> {
         let mut calls = vec![call("eth_getBlockByNumber", json!(["latest", false]))];
         let tag = self.tag.map(|tag| match tag {
             FinalityTag::Safe => "safe",
@@ -203,14 +169,17 @@ impl Tip {
                 return Err(doubt("the tagged block is of another fork"));
             }
         }
-        self.with_state(|state| state.tagged = tagged.map(|block| block.number));
-        Ok(())
+        let head = self.with_fork(|fork| fork.head().clone());
+        Ok(Head {
+            block: head.ok_or_else(|| doubt("no head"))?,
+            tagged: tagged.map(|block| block.number),
+        })
     }
 
     /// Makes `latest` the head.
     async fn place(&self, latest: Block) -> Result<(), ReadError> {
         let Some(head) = self.with_fork(|fork| fork.head().clone()) else {
-            self.with_state(|state| state.fork = Some(Fork::new(latest)));
+            *self.locked() = Some(Fork::new(latest));
             return Ok(());
         };
         if latest == head {
@@ -302,40 +271,19 @@ impl Tip {
         })
     }
 
-    fn with_state<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
-        with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    fn locked(&self) -> MutexGuard<'_, Option<Fork>> {
+        self.fork.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_fork<T>(&self, read: impl FnOnce(&Fork) -> T) -> Option<T> {
-        self.with_state(|state| state.fork.as_ref().map(read))
+        self.locked().as_ref().map(read)
     }
 
     fn change_fork(
         &self,
         change: impl FnOnce(&mut Fork) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
-        self.with_state(|state| state.fork.as_mut().map_or(Ok(()), change))
-    }
-}
-
-impl State {
-    /// The failure of an attempt that ended after `since`, and after which none succeeded.
-    fn failed_since(&self, since: Instant) -> Option<ReadError> {
-        let (at, error) = self.failed.as_ref()?;
-        let newest = self.read_at.is_none_or(|read| read < *at);
-        (newest && *at >= since).then(|| error.clone())
-    }
-
-    fn head_since(&self, since: Option<Instant>) -> Option<Head> {
-        let fresh = since.is_none_or(|since| self.read_at.is_some_and(|at| at >= since));
-        let fork = self
-            .fork
-            .as_ref()
-            .filter(|_| fresh && self.read_at.is_some())?;
-        Some(Head {
-            block: fork.head().clone(),
-            tagged: self.tagged,
-        })
+        self.locked().as_mut().map_or(Ok(()), change)
     }
 }
 

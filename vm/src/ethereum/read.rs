@@ -86,7 +86,7 @@ impl ChainReader for Node {
     }
 
     async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.tip.advance(Instant::now()).await
+        self.tip.fresh_head().await
     }
 
     async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
@@ -94,7 +94,7 @@ impl ChainReader for Node {
         if self.tip.knows(block) {
             return Ok(true);
         }
-        self.tip.advance(Instant::now()).await?;
+        self.tip.fresh_head().await?;
         let found = self.tip.block(block.number).await?;
         Ok(found.is_some_and(|found| found == *block))
     }
@@ -110,7 +110,7 @@ impl ChainReader for Node {
         }
         // An honest node's chain moves between two of its answers, and a block gets into its parts
         // one after the other: answers that do not fit are asked for once more, from a new head.
-        self.tip.advance(Instant::now()).await?;
+        self.tip.fresh_head().await?;
         self.look(&hash, head).await?.map_err(ReadError::from)
     }
 }

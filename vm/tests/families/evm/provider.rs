@@ -455,6 +455,30 @@ async fn finality_tag_is_read_with_the_head() {
 }
 
 #[tokio::test]
+async fn a_head_whose_tagged_block_is_of_another_fork_is_not_shown() {
+    let node = node().await;
+    node.state.latest.store(100, SeqCst);
+    let open = vm::ethereum::FAMILY.open.unwrap();
+    let spec = Arc::new(chain::spec(Some(vm::FinalityTag::Finalized)));
+    let reader = open(&spec, &node.endpoint()).unwrap().reader;
+    let head = reader.head().await.unwrap();
+    assert_eq!(head.block, block(100));
+    node.state.latest.store(110, SeqCst);
+    node.lie(|method, params, result| {
+        if method == "eth_getBlockByNumber" && params[0] == "finalized" {
+            *result = chain::header(105).unwrap();
+            result["hash"] = result["parentHash"].clone();
+        }
+    });
+    doubtful(reader.fresh_head().await, "tag");
+    // The one before as long as it is young, and never one that was not believed.
+    let shown = reader.head().await;
+    assert!(shown.is_err() || shown == Ok(head), "{shown:?}");
+    node.be_honest();
+    assert_eq!(reader.fresh_head().await.unwrap().block, block(110));
+}
+
+#[tokio::test]
 async fn contract_state_is_read_at_the_heads_hash() {
     let node = node().await;
     let state = node.open().state.unwrap();
