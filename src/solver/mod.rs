@@ -265,7 +265,7 @@ impl Solver {
         metrics::counter!("intentd_solver_refund_retries_total").increment(1);
         self.decide(view, Batch::new(), &next, |facts| {
             if recorded {
-                view.refuse(facts, &deposit, why);
+                view.record_refund_failure(facts, &deposit, why);
             }
         })
         .await?;
@@ -305,7 +305,7 @@ impl Solver {
             let Some(leg) = next.legs.last() else { return };
             facts.attempts.extend(attempts(leg, &kept));
             if leg.purpose == Purpose::Refund {
-                view.give_back(facts, leg);
+                view.record_refund(facts, leg);
             }
         })
         .await?;

@@ -133,7 +133,7 @@ impl View {
 
     /// Records that a deposit's refund was begun. The reason of the order's own deposit is the order's failure; another
     /// deposit has its reason by itself.
-    pub(super) fn give_back(&self, facts: &mut Facts, leg: &Leg) {
+    pub(super) fn record_refund(&self, facts: &mut Facts, leg: &Leg) {
         let beside = |deposit| self.beside(facts, deposit).is_some();
         match (self.deposit(&leg.deposit), leg.reason) {
             (Some(deposit), _) if !beside(deposit) => facts.refund_failure = None,
@@ -171,7 +171,12 @@ impl View {
     }
 
     /// Records why a deposit is not given back, now or at all.
-    pub(super) fn refuse(&self, facts: &mut Facts, deposit: &B256, why: RefundFailReason) {
+    pub(super) fn record_refund_failure(
+        &self,
+        facts: &mut Facts,
+        deposit: &B256,
+        why: RefundFailReason,
+    ) {
         let Some(deposit) = self.deposit(deposit) else {
             return;
         };
