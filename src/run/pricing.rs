@@ -154,7 +154,7 @@ pub struct Funds {
 #[async_trait]
 impl Capacity for Funds {
     async fn sound(&self, network: &str) -> Result<(), CapacityError> {
-        self.solver.known(network).await;
+        self.solver.surveyed(network).await;
         let sound = self.solver.sound(network);
         sound.map_err(|error| CapacityError::Unknown(error.to_string()))?;
         let listed = self.market.by_name(network);
@@ -179,7 +179,7 @@ impl Capacity for Funds {
         if !listed.is_some_and(|currency| currency.solver) {
             return Ok(None);
         }
-        self.solver.known(network).await;
+        self.solver.surveyed(network).await;
         let available = self.solver.sellable(network, currency.text()).await;
         available
             .map(Some)

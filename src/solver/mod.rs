@@ -141,9 +141,9 @@ impl Solver {
     }
 
     /// Waits until it is known whether a network may be traded on, a few seconds after a start at most.
-    pub async fn known(&self, network: &str) {
+    pub async fn surveyed(&self, network: &str) {
         if let Ok(account) = self.account(network) {
-            account.chain.known().await;
+            account.chain.surveyed().await;
         }
     }
 

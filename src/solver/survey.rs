@@ -79,7 +79,7 @@ impl Survey {
     }
 
     /// Waits for the end of the first survey, until [`PATIENCE`] after the start at most.
-    async fn known(&self) {
+    async fn surveyed(&self) {
         let mut standing = self.standing.subscribe();
         let known = async {
             let known = standing.wait_for(|standing| *standing != Standing::Unasked);
@@ -112,8 +112,8 @@ impl TradingChain {
 
     /// Waits for the end of the first survey, until a few seconds after the start at most. Otherwise requests right
     /// after the start would be refused.
-    pub async fn known(&self) {
-        self.survey.known().await;
+    pub async fn surveyed(&self) {
+        self.survey.surveyed().await;
     }
 
     /// Compares the market file with the chain, unless they have matched before.
@@ -200,7 +200,7 @@ mod tests {
             tokio::time::sleep(second).await;
             survey.set(Standing::Sound);
         };
-        tokio::join!(survey.known(), answer);
+        tokio::join!(survey.surveyed(), answer);
         assert!((second..second + FINE).contains(&began.elapsed()));
         // A later survey without an answer changes nothing.
         survey.failed();
@@ -212,13 +212,13 @@ mod tests {
         let began = Instant::now();
         let refused = Survey::default();
         refused.failed();
-        refused.known().await;
+        refused.surveyed().await;
         assert_eq!(refused.get(), Standing::Unknown);
         assert!(began.elapsed() < FINE);
         // Callers wait for silent providers once.
         let silent = Survey::default();
         for _ in 0..3 {
-            silent.known().await;
+            silent.surveyed().await;
             assert!((PATIENCE..PATIENCE + FINE).contains(&began.elapsed()));
         }
         assert_eq!(silent.get(), Standing::Unasked);

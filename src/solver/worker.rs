@@ -77,12 +77,12 @@ impl Worker {
         background.spawn(reconciling);
         let mut news = self.solver.requests.changed();
         // Before the first survey, orders that could be paid would be put off.
-        let known = self
+        let surveyed = self
             .solver
             .accounts
             .values()
-            .map(|account| account.chain.known());
-        stop.run_until_cancelled(join_all(known)).await;
+            .map(|account| account.chain.surveyed());
+        stop.run_until_cancelled(join_all(surveyed)).await;
         let mut tick = tokio::time::interval(self.pace.poll);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut round = Round::default();
