@@ -129,7 +129,7 @@ impl Solver {
             let Some(view) = self.view(id, (now, began)).await? else {
                 return Ok(Next::Done);
             };
-            self.see(&view).await;
+            self.note_stakes(&view).await;
             match self.step(&view).await {
                 Ok(Some(next)) => return Ok(next),
                 // Another commit came first: the request is read anew.

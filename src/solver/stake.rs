@@ -44,7 +44,7 @@ impl Solver {
     }
 
     /// Notes what the request's payments have at stake.
-    pub(super) async fn see(&self, view: &View) {
+    pub(super) async fn note_stakes(&self, view: &View) {
         let given = view.facts.deposits.iter().map(|one| Some(one.onchain_id));
         for deposit in given.chain([None]) {
             let id = (view.request.id, deposit);
