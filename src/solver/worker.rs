@@ -2,7 +2,7 @@
 //! Each way (origin and destination) has a queue with a limit of its own: a network that does not answer
 //! delays only the ways that begin or end there. No two tasks look at one request.
 
-mod round;
+mod looks;
 
 use std::{
     collections::{BTreeMap, HashSet, hash_map::Entry},
@@ -15,7 +15,7 @@ use futures::future::join_all;
 use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use self::round::{Looked, Open, Round, Way, pause};
+use self::looks::{Looked, Looks, Open, Way, pause};
 use super::{Solver, SolverError, account::SolverAccount, judge::Next, settle::Settler};
 use crate::store::{
     rows::{OPEN, open},
@@ -85,21 +85,21 @@ impl Worker {
         stop.run_until_cancelled(join_all(surveyed)).await;
         let mut tick = tokio::time::interval(self.pace.poll);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut round = Round::default();
+        let mut looks = Looks::default();
         loop {
             let found = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(done) = round.tasks.join_next_with_id() => match round.finished(done) {
-                    Some(id) => self.hear(&mut round, id).await,
+                Some(done) = looks.tasks.join_next_with_id() => match looks.finished(done) {
+                    Some(id) => self.hear(&mut looks, id).await,
                     None => Ok(()),
                 },
-                _ = tick.tick() => self.collect(&mut round).await,
+                _ = tick.tick() => self.collect(&mut looks).await,
                 heard = news.recv() => match heard {
-                    Ok(id) => self.hear(&mut round, id).await,
+                    Ok(id) => self.hear(&mut looks, id).await,
                     Err(RecvError::Lagged(_)) => {
-                        round.missed();
-                        self.collect(&mut round).await
+                        looks.missed();
+                        self.collect(&mut looks).await
                     }
                     Err(RecvError::Closed) => break,
                 },
@@ -107,25 +107,25 @@ impl Worker {
             if let Err(error) = found {
                 tracing::error!(%error, "open requests cannot be read");
             }
-            self.start(&mut round);
+            self.start(&mut looks);
         }
-        while round.tasks.join_next().await.is_some() {}
+        while looks.tasks.join_next().await.is_some() {}
         background.shutdown().await;
     }
 
     /// Queues what is open and due.
-    async fn collect(&self, round: &mut Round) -> Result<(), SolverError> {
+    async fn collect(&self, looks: &mut Looks) -> Result<(), SolverError> {
         let (store, now) = (self.solver.requests.store(), (self.clock)());
         let (mut walk, mut found) = (Walk::of(&**store, OPEN), HashSet::new());
         while let Some((key, value)) = walk.next().await? {
             let id = open::decode(&key, &value)?;
             found.insert(id);
-            let known = self.known(round, &id).await;
+            let known = self.known(looks, &id).await;
             if known.is_some_and(|known| known.is_due(now)) {
-                round.queue(id);
+                looks.queue(id);
             }
         }
-        round
+        looks
             .open
             .retain(|id, known| known.taken || found.contains(id));
         metrics::gauge!("intentd_solver_open_requests")
@@ -134,22 +134,22 @@ impl Worker {
     }
 
     /// Queues a request whose facts have changed, if it is open.
-    async fn hear(&self, round: &mut Round, id: B256) -> Result<(), SolverError> {
-        let taken = round.open.get_mut(&id).filter(|known| known.taken);
+    async fn hear(&self, looks: &mut Looks, id: B256) -> Result<(), SolverError> {
+        let taken = looks.open.get_mut(&id).filter(|known| known.taken);
         if let Some(known) = taken {
             known.news = true;
             return Ok(());
         }
         let row = self.solver.requests.store().read(&open::key(&id)).await?;
-        if row.is_some() && self.known(round, &id).await.is_some() {
-            round.queue(id);
+        if row.is_some() && self.known(looks, &id).await.is_some() {
+            looks.queue(id);
         }
         Ok(())
     }
 
     /// What is known of an open request. One that cannot be read is left out, and holds up no other.
-    async fn known<'a>(&self, round: &'a mut Round, id: &B256) -> Option<&'a Open> {
-        let known = match round.open.entry(*id) {
+    async fn known<'a>(&self, looks: &'a mut Looks, id: &B256) -> Option<&'a Open> {
+        let known = match looks.open.entry(*id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => match self.way(id).await {
                 Ok(way) => place.insert(Open::new(way)),
@@ -169,16 +169,16 @@ impl Worker {
         Ok(ends.unwrap_or_default())
     }
 
-    fn start(&self, round: &mut Round) {
-        for queue in round.queues.values_mut() {
+    fn start(&self, looks: &mut Looks) {
+        for queue in looks.queues.values_mut() {
             while queue.running < self.pace.at_once {
                 let Some((_, id)) = queue.waiting.pop_first() else {
                     break;
                 };
                 queue.running += 1;
-                let errors = round.open.get(&id).map_or(0, |known| known.errors);
+                let errors = looks.open.get(&id).map_or(0, |known| known.errors);
                 let look = Self::look(self.solver.clone(), id, self.clock, errors);
-                round.busy.insert(round.tasks.spawn(look).id(), id);
+                looks.busy.insert(looks.tasks.spawn(look).id(), id);
             }
         }
     }

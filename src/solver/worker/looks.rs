@@ -19,9 +19,9 @@ const MOST_BEHIND: u32 = 8;
 /// The networks of a request's origin and destination.
 pub type Way = (String, String);
 
-/// What is under way.
+/// The looks that wait and those under way.
 #[derive(Default)]
-pub struct Round {
+pub struct Looks {
     pub tasks: JoinSet<Looked>,
     pub busy: HashMap<Id, B256>,
     pub queues: BTreeMap<Way, Queue>,
@@ -105,7 +105,7 @@ pub fn pause(errors: u32) -> u64 {
     }
 }
 
-impl Round {
+impl Looks {
     /// Queues a look at an open request; one that is not known is left out.
     pub fn queue(&mut self, id: B256) {
         let Some(known) = self.open.get_mut(&id) else {
@@ -155,17 +155,17 @@ impl Round {
 mod tests {
     use super::*;
 
-    fn round(ids: &[u8]) -> Round {
-        let mut round = Round::default();
+    fn looks(ids: &[u8]) -> Looks {
+        let mut looks = Looks::default();
         for id in ids {
             let open = Open::new(Way::default());
-            round.open.insert(B256::repeat_byte(*id), open);
+            looks.open.insert(B256::repeat_byte(*id), open);
         }
-        round
+        looks
     }
 
-    fn next(round: &mut Round) -> u8 {
-        let queue = round.queues.get_mut(&Way::default()).unwrap();
+    fn next(looks: &mut Looks) -> u8 {
+        let queue = looks.queues.get_mut(&Way::default()).unwrap();
         queue.waiting.pop_first().unwrap().1[0]
     }
 
@@ -179,33 +179,33 @@ mod tests {
 
     #[test]
     fn who_waits_or_is_being_paid_has_his_turn_as_who_comes_anew_has() {
-        let mut round = round(&[1, 2, 3]);
+        let mut looks = looks(&[1, 2, 3]);
         for _ in 0..1_000 {
-            let old = round.open.get_mut(&B256::repeat_byte(1)).unwrap();
+            let old = looks.open.get_mut(&B256::repeat_byte(1)).unwrap();
             old.note(seen(1, false));
         }
         for id in [2, 1, 3] {
-            round.queue(B256::repeat_byte(id));
+            looks.queue(B256::repeat_byte(id));
         }
-        assert_eq!([(); 3].map(|()| next(&mut round)), [2, 1, 3]);
+        assert_eq!([(); 3].map(|()| next(&mut looks)), [2, 1, 3]);
     }
 
     #[test]
     fn who_failed_is_some_rounds_behind_and_no_more() {
         let all: Vec<u8> = (1..=40).collect();
-        let mut round = round(&all);
+        let mut looks = looks(&all);
         for _ in 0..1_000 {
-            let failing = round.open.get_mut(&B256::repeat_byte(1)).unwrap();
+            let failing = looks.open.get_mut(&B256::repeat_byte(1)).unwrap();
             failing.note(seen(1, true));
         }
         for id in [2, 3, 1] {
-            round.queue(B256::repeat_byte(id));
+            looks.queue(B256::repeat_byte(id));
         }
         let mut turns = 0;
         for id in 4..=40 {
-            round.queue(B256::repeat_byte(id));
+            looks.queue(B256::repeat_byte(id));
             turns += 1;
-            if next(&mut round) == 1 {
+            if next(&mut looks) == 1 {
                 break;
             }
         }
