@@ -57,7 +57,7 @@ use crate::{
         system::{self, System},
     },
     hub::{Hub, Settings},
-    index::troubles::Troubles,
+    index::tail_states::TailStates,
     solver::settle::outcome_claim::OutcomeClaims,
     store::{
         Making, Store,
@@ -87,7 +87,7 @@ pub struct Daemon {
     /// The service's name in the messages that wallets sign.
     name: String,
     plain_webhooks: bool,
-    troubles: Arc<Troubles>,
+    tail_states: Arc<TailStates>,
     front: Front,
 }
 
@@ -124,11 +124,11 @@ impl Daemon {
             shadow: parts::shadow(config)?,
         });
         let rendered = metrics.clone();
-        let troubles = Arc::<Troubles>::default();
+        let tail_states = Arc::<TailStates>::default();
         let system = Arc::new(System {
             version: config.image_tag.clone(),
             readiness: ready::check(
-                (chains.clone(), journal.clone(), troubles.clone()),
+                (chains.clone(), journal.clone(), tail_states.clone()),
                 config.moves_real_money(),
             ),
             metrics: Arc::new(move || rendered.render()),
@@ -150,7 +150,7 @@ impl Daemon {
             trading,
             name,
             plain_webhooks: config.plain_webhooks(),
-            troubles,
+            tail_states,
             front: Front::of(config, &listening),
         })
     }
@@ -190,7 +190,7 @@ impl Daemon {
                 reserve: self.reserve.clone(),
                 system: &self.system,
                 integrators: integrator_admin.integrators.clone(),
-                troubles: self.troubles,
+                tail_states: self.tail_states,
                 front: self.front,
             };
             let opened =

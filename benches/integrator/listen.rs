@@ -60,7 +60,7 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
         retiring: Throttle::new(RETIREMENT),
         recent: Default::default(),
         looks: Default::default(),
-        troubles: Default::default(),
+        tail_states: Default::default(),
         transactions: Arc::new(transactions),
         solver: stub::USER.to_owned(),
         clock: stub::now,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{IndexError, Wakeup, troubles::Troubles};
+use super::{IndexError, Wakeup, tail_states::TailStates};
 use crate::store::{
     Batch,
     requests::Requests,
@@ -17,7 +17,7 @@ pub struct AdminHandle {
     requests: Requests,
     /// Wakes the tails, by network.
     wakeups: BTreeMap<String, Arc<Wakeup>>,
-    troubles: Arc<Troubles>,
+    tail_states: Arc<TailStates>,
 }
 
 /// Where the index of a network stands.
@@ -51,12 +51,12 @@ impl AdminHandle {
     pub fn new(
         requests: Requests,
         wakeups: BTreeMap<String, Arc<Wakeup>>,
-        troubles: Arc<Troubles>,
+        tail_states: Arc<TailStates>,
     ) -> Self {
         Self {
             requests,
             wakeups,
-            troubles,
+            tail_states,
         }
     }
 
@@ -70,7 +70,7 @@ impl AdminHandle {
                 network: network.clone(),
                 height: cursor.map(|cursor| cursor.next.saturating_sub(1)),
                 oldest: cursor.and_then(|cursor| Some(cursor.marks.first()?.number)),
-                trouble: self.troubles.of(network),
+                trouble: self.tail_states.trouble(network),
             });
         }
         Ok(all)

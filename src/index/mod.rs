@@ -5,7 +5,7 @@
 //! - [`mempool`]: one per network whose providers show waiting transactions; sees deposits before their block.
 //! - [`confirm`]: asks the quorum; nothing is final before.
 //! - [`tx_details`]: one per network; keeps transactions in full, for display.
-//! - [`troubles`]: what stops tails, and which chains are read. [`admin`]: what the operator asks and does.
+//! - [`tail_states`]: what stops tails, and which chains are read. [`admin`]: what the operator asks and does.
 //! - [`apply`]: how a seen deposit changes facts. [`recorder`]: writes facts and rows in one commit.
 //!
 //! Everything may happen twice: after a crash or a reorg blocks are read again.
@@ -23,7 +23,7 @@ mod progress;
 pub mod recorder;
 pub mod submitted;
 pub mod tail;
-pub mod troubles;
+pub mod tail_states;
 pub mod tx_details;
 
 use tokio::sync::Notify;

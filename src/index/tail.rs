@@ -36,7 +36,7 @@ use super::{
     again::{MARKS, marked, rewound},
     progress::Progress,
     recorder::Recorder,
-    troubles::Troubles,
+    tail_states::TailStates,
 };
 use crate::{
     market::Network,
@@ -88,7 +88,7 @@ pub struct Tail {
     turn: usize,
     recorder: Recorder,
     wakeup: Arc<Wakeup>,
-    troubles: Arc<Troubles>,
+    tail_states: Arc<TailStates>,
     span: Span,
     /// Which of the other providers is asked first for a second reading.
     other: usize,
@@ -119,7 +119,7 @@ impl Tail {
             turn: 0,
             recorder: Recorder { requests },
             wakeup,
-            troubles: Arc::default(),
+            tail_states: Arc::default(),
             span: Span::default(),
             other: 0,
             alone: false,
@@ -135,10 +135,10 @@ impl Tail {
         self
     }
 
-    /// Reports to `troubles` what stops it.
+    /// Reports to `tail_states` what stops it.
     #[must_use]
-    pub fn with_troubles(mut self, troubles: Arc<Troubles>) -> Self {
-        self.troubles = troubles;
+    pub fn with_states(mut self, tail_states: Arc<TailStates>) -> Self {
+        self.tail_states = tail_states;
         self
     }
 
@@ -195,7 +195,7 @@ impl Tail {
         self.hold(now).await?;
         let scanner = self.scanner()?;
         let blocks = Blocks::of(&*scanner).await?;
-        self.troubles.read(&self.network.name, now);
+        self.tail_states.read(&self.network.name, now);
         let Some(stored) = self.stored().await? else {
             return self.begin(&blocks).await;
         };

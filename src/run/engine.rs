@@ -27,7 +27,7 @@ use crate::{
         mempool::{Pools, Watcher},
         submitted::{self, Transactions},
         tail::Tail,
-        troubles::Troubles,
+        tail_states::TailStates,
         tx_details::Observer,
     },
     price::{PriceSource, SettlementPrice},
@@ -85,7 +85,7 @@ pub struct Base {
     pub contract: EvmAddress,
     pub outside: Outside,
     /// Takes what keeps a network from being indexed.
-    pub troubles: Arc<Troubles>,
+    pub tail_states: Arc<TailStates>,
     pub shutdown: CancellationToken,
 }
 
@@ -98,7 +98,7 @@ struct EngineContext<'a> {
     prices: Arc<dyn PriceSource>,
     settlement: Arc<dyn SettlementPrice>,
     outside: Outside,
-    troubles: Arc<Troubles>,
+    tail_states: Arc<TailStates>,
     shutdown: CancellationToken,
 }
 
@@ -116,7 +116,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         networks,
         trading,
         outside: base.outside,
-        troubles: base.troubles,
+        tail_states: base.tail_states,
         shutdown: base.shutdown,
     };
     let present = context.solver_accounts().await?;
@@ -250,7 +250,7 @@ impl EngineContext<'_> {
             let (listed, wakeup) = (network.listed.clone(), network.wakeup.clone());
             let tail = Tail::new(listed, scanners.collect(), self.requests.clone(), wakeup)
                 .alone(network.opened.required < 2)
-                .with_troubles(self.troubles.clone());
+                .with_states(self.tail_states.clone());
             let name = format!("index of {}", network.name());
             tasks.push((name, Box::pin(tail.run(clock, self.shutdown.clone()))));
             let observing = self.observer(network).run(clock, self.shutdown.clone());
@@ -301,7 +301,7 @@ impl EngineContext<'_> {
         index::admin::AdminHandle::new(
             self.requests.clone(),
             wakeups.collect(),
-            self.troubles.clone(),
+            self.tail_states.clone(),
         )
     }
 
@@ -362,7 +362,7 @@ impl EngineContext<'_> {
             transactions,
             recent: Default::default(),
             looks: Default::default(),
-            troubles: self.troubles.clone(),
+            tail_states: self.tail_states.clone(),
             solver: format!("{:#x}", self.trading.keys.secp256k1.address()),
             clock: self.outside.clock,
         })

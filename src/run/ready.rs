@@ -10,7 +10,7 @@ use crate::{
     chains::{ALLOCATOR, Chains, Closed, Loaded, Opened},
     config::Config,
     http::system::{ChainReadiness, Readiness, ReadinessCheck},
-    index::troubles::Troubles,
+    index::tail_states::TailStates,
 };
 
 /// How long a chain may take to show its head.
@@ -95,20 +95,20 @@ pub fn warn_about_multisig(config: &Config) {
 
 /// The check. What is not served is not asked about.
 pub fn check(
-    (chains, journal, troubles): (Arc<Chains>, Arc<Journal>, Arc<Troubles>),
+    (chains, journal, tail_states): (Arc<Chains>, Arc<Journal>, Arc<TailStates>),
     money: bool,
 ) -> ReadinessCheck {
     Arc::new(move || {
-        let (chains, journal, troubles) = (chains.clone(), journal.clone(), troubles.clone());
+        let (chains, journal, tail_states) = (chains.clone(), journal.clone(), tail_states.clone());
         async move {
             let shown = asked(&chains).map(|(id, chain)| {
-                let (journal, troubles) = (&journal, &troubles);
+                let (journal, tail_states) = (&journal, &tail_states);
                 async move {
                     let mut shown = match chain {
                         Ok(opened) => look(id, opened, journal, money).await,
                         Err(why) => closed(id, &why),
                     };
-                    let index = troubles.of(id);
+                    let index = tail_states.trouble(id);
                     let behind = index.map(|why| format!("not indexed: {why}"));
                     shown.warnings.extend(behind);
                     shown

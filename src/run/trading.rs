@@ -20,7 +20,7 @@ use crate::{
         service::App,
         system::{self, System},
     },
-    index::{self, troubles::Troubles},
+    index::{self, tail_states::TailStates},
     solver::{
         self,
         account::SolverAccount,
@@ -53,7 +53,7 @@ pub struct Deps<'a> {
     pub reserve: Arc<Reserve>,
     pub system: &'a Arc<System>,
     pub integrators: Integrators,
-    pub troubles: Arc<Troubles>,
+    pub tail_states: Arc<TailStates>,
     /// Its listener's limits, proxies and plans.
     pub front: Front,
 }
@@ -93,7 +93,7 @@ pub async fn open(
         reserve: deps.reserve,
         contract,
         outside,
-        troubles: deps.troubles,
+        tail_states: deps.tail_states,
         shutdown: shutdown.clone(),
     };
     let Engine {

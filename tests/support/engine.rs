@@ -70,7 +70,7 @@ impl Tasks {
             reserve: Arc::default(),
             contract: market::ORACLE,
             outside: outside(oracle),
-            troubles: Arc::default(),
+            tail_states: Arc::default(),
             shutdown: self.shutdown.clone(),
         };
         let engine = run::engine::engine(trading, chains, base).await.unwrap();

@@ -199,7 +199,7 @@ pub async fn health(state: Shared, request: Request) -> Result<Response, ApiErro
     let now = (state.clock)();
     let healthy = |network: &Network| {
         let open = !network.disabled && state.chains.contains_key(&network.name);
-        open && state.troubles.reads(&network.name, now)
+        open && state.tail_states.reads(&network.name, now)
     };
     let healthy = networks.into_iter().all(healthy);
     Response::json(&Health { healthy })

@@ -26,7 +26,7 @@ use vm::ChainSpec;
 
 use crate::{
     http::{ApiError, Query, Response, Route, Shape},
-    index::{submitted::Transactions, troubles::Troubles},
+    index::{submitted::Transactions, tail_states::TailStates},
     market::{Market, Network},
     price::PriceSource,
     quote::{pricing_chain::Capacity, pricing_chain::PricingChain, service::Quoter, swaps::Swaps},
@@ -58,7 +58,7 @@ pub struct State {
     /// Which chains lagged a moment ago.
     pub looks: chains::Looks,
     /// Which chains the index reads now.
-    pub troubles: Arc<Troubles>,
+    pub tail_states: Arc<TailStates>,
     /// The account that the solver signs its promises with.
     pub solver: String,
     /// Unix milliseconds.

@@ -19,7 +19,7 @@ impl Tail {
             Err(_) => return,
             Ok(_) => None,
         };
-        self.troubles.set(&self.network.name, why);
+        self.tail_states.set_trouble(&self.network.name, why);
     }
 
     pub(super) fn failed(&self, error: &IndexError) {

@@ -970,8 +970,8 @@ async fn a_head_that_stands_still_is_not_the_last_word() {
 #[tokio::test]
 async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
     let bench = Bench::new(Script::at(300), None);
-    let troubles = Arc::<Troubles>::default();
-    let mut tail = bench.tail().with_troubles(troubles.clone());
+    let tail_states = Arc::<TailStates>::default();
+    let mut tail = bench.tail().with_states(tail_states.clone());
     settle(&mut tail).await;
     let request = bench.request(1).await;
     bench.world.reorg(250);
@@ -985,16 +985,16 @@ async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
         );
         tail.troubled(errors, &stepped);
     }
-    let why = troubles.of("origin").unwrap();
+    let why = tail_states.trouble("origin").unwrap();
     assert!(why.contains("intentd index rewind"), "{why}");
     let wakeups = [("origin".to_owned(), Arc::default())].into();
-    let handle = AdminHandle::new(bench.requests(), wakeups, troubles.clone());
+    let handle = AdminHandle::new(bench.requests(), wakeups, tail_states.clone());
     let shown = handle.standings().await.unwrap();
     assert_eq!(shown[0].trouble.as_ref(), Some(&why));
     handle.rewind("origin", 40).await.unwrap();
     settle(&mut tail).await;
     tail.troubled(0, &Ok(Step::Idle));
-    assert_eq!(troubles.of("origin"), None);
+    assert_eq!(tail_states.trouble("origin"), None);
     assert_eq!(bench.deposits(&request).await.len(), 1);
     assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
 }
@@ -1002,15 +1002,15 @@ async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
 #[tokio::test(start_paused = true)]
 async fn a_tail_that_does_not_come_further_says_so() {
     let bench = Bench::new(Script::at(300), None);
-    let troubles = Arc::<Troubles>::default();
-    let mut tail = bench.tail().with_troubles(troubles.clone());
+    let tail_states = Arc::<TailStates>::default();
+    let mut tail = bench.tail().with_states(tail_states.clone());
     settle(&mut tail).await;
     bench.world.reorg(250);
     bench.world.mine(300);
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(tail.run(|| NOW, shutdown.clone()));
     let reported = async {
-        while troubles.of("origin").is_none() {
+        while tail_states.trouble("origin").is_none() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     };

@@ -1,4 +1,4 @@
-//! What stops tails, and whether they read their chains: for operators and for the API.
+//! The state of each network's tail: what stops it, and whether it reads its chain. For operators and for the API.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +7,7 @@ use std::{
 
 /// The state of each network's tail.
 #[derive(Debug, Default)]
-pub struct Troubles(Mutex<BTreeMap<String, Tailed>>);
+pub struct TailStates(Mutex<BTreeMap<String, Tailed>>);
 
 #[derive(Debug, Default)]
 struct Tailed {
@@ -21,13 +21,14 @@ struct Tailed {
 /// seconds, after errors every thirty.
 const LATELY: u64 = 60_000;
 
-impl Troubles {
+impl TailStates {
     /// `None`: the network's tail goes on.
-    pub fn set(&self, network: &str, why: Option<String>) {
+    pub fn set_trouble(&self, network: &str, why: Option<String>) {
         self.all().entry(network.to_owned()).or_default().why = why;
     }
 
-    pub fn of(&self, network: &str) -> Option<String> {
+    /// What stops the network's tail, if anything does.
+    pub fn trouble(&self, network: &str) -> Option<String> {
         self.all().get(network)?.why.clone()
     }
 
@@ -55,18 +56,18 @@ mod tests {
 
     #[test]
     fn a_chain_is_read_whose_tail_saw_its_head_a_minute_ago_at_most() {
-        let troubles = Troubles::default();
-        assert!(!troubles.reads("origin", 0));
-        troubles.read("origin", 1_000);
+        let tail_states = TailStates::default();
+        assert!(!tail_states.reads("origin", 0));
+        tail_states.read("origin", 1_000);
         for (now, expected) in [(1_000, true), (61_000, true), (61_001, false)] {
-            assert_eq!(troubles.reads("origin", now), expected, "{now}");
+            assert_eq!(tail_states.reads("origin", now), expected, "{now}");
         }
-        assert!(!troubles.reads("other", 1_000));
+        assert!(!tail_states.reads("other", 1_000));
         // Nor is one whose tail is stuck, whatever it sees of the head.
-        troubles.set("origin", Some("too large".into()));
-        troubles.read("origin", 61_001);
-        assert!(!troubles.reads("origin", 61_001));
-        troubles.set("origin", None);
-        assert!(troubles.reads("origin", 61_001));
+        tail_states.set_trouble("origin", Some("too large".into()));
+        tail_states.read("origin", 61_001);
+        assert!(!tail_states.reads("origin", 61_001));
+        tail_states.set_trouble("origin", None);
+        assert!(tail_states.reads("origin", 61_001));
     }
 }
