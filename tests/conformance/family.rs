@@ -159,6 +159,8 @@ pub enum PaymentKind {
     Good,
     /// In two parts that add up.
     Split,
+    /// In two parts, each told of in its own way, of which one way alone counts.
+    TwoWays,
     NamesOther,
     NamesNone,
     /// The id with more text around it.

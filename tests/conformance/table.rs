@@ -141,6 +141,7 @@ pub const ROWS: &[Row] = rows![
     "Fills and refunds" {
         "a fill", "moved exactly" => |s| payments::filled(s);
         "in two parts", "moved if they are enough" => |s| payments::split(s);
+        "in two ways", "refused" => |s| payments::refused(s, PaymentKind::TwoWays, "FILL_INSUFFICIENT");
         "short by one unit", "refused" => |s| payments::short(s);
         "names another order", "refused" => |s| payments::refused(s, PaymentKind::NamesOther, "ORDER_NOT_REFERENCED");
         "names no order", "refused" => |s| payments::refused(s, PaymentKind::NamesNone, "ORDER_NOT_REFERENCED");

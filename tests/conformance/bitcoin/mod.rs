@@ -357,6 +357,7 @@ impl Script for Bitcoin {
                 paid["vin"][0] = input(STRANGER, "83");
                 paid
             }
+            PaymentKind::TwoWays => return Err("an output is the only way to pay"),
             PaymentKind::OtherCurrency => return Err("there is one currency"),
             PaymentKind::Failed => return Err("what is in a block has not failed"),
             PaymentKind::NamedByAnother => return Err("who pays signs the note"),

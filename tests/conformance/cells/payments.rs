@@ -128,7 +128,7 @@ impl Case {
 pub async fn refused(script: &'static dyn Script, kind: PaymentKind, code: &str) -> Played {
     let currencies = script.currencies();
     let currency = match kind {
-        PaymentKind::OtherCurrency => currencies[0],
+        PaymentKind::OtherCurrency | PaymentKind::TwoWays => currencies[0],
         // What a currency records of who gave it is known of the last.
         _ => currencies[currencies.len() - 1],
     };
@@ -164,15 +164,19 @@ pub async fn filled(script: &'static dyn Script) -> Played {
 }
 
 pub async fn split(script: &'static dyn Script) -> Played {
-    let it = Case::start(script, Deal::new(script, 1)).await?;
-    let short = it.pays(PaymentKind::Split, LEAST - 2)?;
-    it.filled(&short).await.is_refused(SHORT)?;
-    let payment = Tx {
-        id: script.id("another split"),
-        ..it.pays(PaymentKind::Split, LEAST)?
-    };
-    let signed = it.filled(&payment).await.signed()?;
-    it.deal.moved(&it.world, &it.tx, &signed, "fill")
+    for currency in script.currencies() {
+        let it = Case::start(script, Deal::in_currency(script, 1, currency)).await?;
+        let short = it.pays(PaymentKind::Split, LEAST - 1)?;
+        within(currency, it.filled(&short).await.is_refused(SHORT))?;
+        it.is_open().await?;
+        let payment = Tx {
+            id: script.id("another split"),
+            ..it.pays(PaymentKind::Split, LEAST)?
+        };
+        let signed = it.filled(&payment).await.signed()?;
+        within(currency, it.deal.moved(&it.world, &it.tx, &signed, "fill"))?;
+    }
+    Ok(())
 }
 
 pub async fn short(script: &'static dyn Script) -> Played {

@@ -277,14 +277,8 @@ impl Script for Ethereum {
                 };
                 paid = pays(&token, &id);
             }
-            PaymentKind::Split => {
-                let half = paying.amount / 2;
-                let halves = [half, paying.amount - half];
-                paid = routed(
-                    paying,
-                    halves.map(|part| router_paid(ROUTER, paying.to, part)),
-                );
-            }
+            PaymentKind::Split => paid = split(paying, &id),
+            PaymentKind::TwoWays => paid = two_ways(paying, &id),
             PaymentKind::OtherRouter => {
                 paid = routed(paying, [router_paid(OTHER, paying.to, paying.amount)]);
             }
@@ -388,6 +382,32 @@ fn pays(paying: &Paying<'_>, id: &str) -> Value {
     };
     let moved = transfer(paying.currency, paying.from, paying.to, paying.amount);
     body(&outer, &[moved])
+}
+
+/// A payment in two parts, each of which has a log.
+fn split(paying: &Paying<'_>, id: &str) -> Value {
+    let half = paying.amount / 2;
+    let halves = [half, paying.amount - half];
+    if paying.currency == ZERO {
+        let logs = halves.map(|part| router_paid(ROUTER, paying.to, part));
+        return routed(paying, logs);
+    }
+    let logs = halves.map(|part| transfer(paying.currency, paying.from, paying.to, part));
+    let mut paid = pays(paying, id);
+    paid["logs"] = json!(logs);
+    paid
+}
+
+/// A half is the transaction's own value, the other is what a contract says that it paid.
+fn two_ways(paying: &Paying<'_>, id: &str) -> Value {
+    let half = paying.amount / 2;
+    let own = Paying {
+        amount: half,
+        ..paying.clone()
+    };
+    let mut paid = pays(&own, id);
+    paid["logs"] = json!([router_paid(ROUTER, paying.to, paying.amount - half)]);
+    paid
 }
 
 /// A payment through a contract that says so in these logs.

@@ -372,6 +372,7 @@ impl Script for Solana {
                 body["meta"]["err"] = json!("AccountInUse");
                 return Ok(body);
             }
+            PaymentKind::TwoWays => return Err("what an account gained counts, however it came"),
             PaymentKind::OtherRouter => return Err("no program's word counts"),
         };
         Ok(built.body(order))
