@@ -72,11 +72,15 @@ pub enum DepositKind {
     Units,
     /// Amounts that no binary fraction has.
     Edges,
+    /// Of so little that nodes do not pass it on, or just do.
+    Unrelayed,
     /// Names both orders.
     TwoIds,
     TwoDepositors,
     /// Two deposits in one transaction.
     Several,
+    /// One unit, or nothing, beside the deposit in its transaction.
+    Beside,
     TwoDepositories,
     /// The depository pays itself.
     FromDepository,

@@ -4,13 +4,16 @@ use alloy::primitives::{B256, U256};
 use serde_json::{Value, json};
 
 use super::{
-    Account, DEPOSITORY, KINDS, LOOK_ALIKE, MOST, NATIVE, RECIPIENT, SECOND, STRANGER, USER, body,
-    note, output, plain, sent, to,
+    Account, DEPOSITORY, KINDS, LOOK_ALIKE, MOST, NATIVE, RECIPIENT, SECOND, STRANGER, USER,
+    bitcoins, body, note, output, plain, sent, to,
 };
 use crate::family::{AMOUNT, Case, DepositKind, Expected, Minted, UNREADABLE, case};
 
 /// Outputs around a deposit.
 const CROWD: usize = 4_000;
+/// The least that nodes pass on in an output: to an address like the depository's, and to any address.
+const PASSED_ON: u64 = 294;
+const PASSED_ON_TO_ANY: u64 = 546;
 
 pub fn minted(depositor: Account, order: Option<B256>, amount: u64) -> Expected {
     Expected::Minted(vec![Minted {
@@ -83,6 +86,49 @@ pub fn sound(kind: DepositKind, [id, _]: [B256; 2]) -> Vec<Case> {
         }
         _ => vec![exact("with a note", AMOUNT)],
     }
+}
+
+/// Deposits of less than nodes pass on, which a block may have.
+pub fn unrelayed(id: B256) -> Vec<Case> {
+    let exact = |what, amount| case(what, plain(amount, id), minted(USER, Some(id), amount));
+    vec![
+        exact("too little to be passed on", PASSED_ON - 1),
+        exact("just enough", PASSED_ON),
+        exact("too little for other addresses", PASSED_ON_TO_ANY - 1),
+        exact("just enough for them", PASSED_ON_TO_ANY),
+    ]
+}
+
+/// Next to nothing beside a deposit: what reaches the depository is one deposit.
+pub fn beside(id: B256) -> Vec<Case> {
+    let (real, noted) = (|| to(DEPOSITORY, AMOUNT), || note(&id.to_string()));
+    let arrives = |what, outputs, amount| case(what, sent(outputs), minted(USER, Some(id), amount));
+    let mut burned = noted();
+    burned["value"] = bitcoins(1);
+    let elsewhere = output(LOOK_ALIKE, 1);
+    vec![
+        arrives(
+            "one satoshi before it",
+            vec![to(DEPOSITORY, 1), real(), noted()],
+            AMOUNT + 1,
+        ),
+        arrives(
+            "one satoshi behind it",
+            vec![real(), noted(), to(DEPOSITORY, 1)],
+            AMOUNT + 1,
+        ),
+        arrives(
+            "nothing before it",
+            vec![to(DEPOSITORY, 0), real(), noted()],
+            AMOUNT,
+        ),
+        arrives("one satoshi in the note", vec![real(), burned], AMOUNT),
+        arrives(
+            "one satoshi for the same key's other address",
+            vec![elsewhere, real(), noted()],
+            AMOUNT,
+        ),
+    ]
 }
 
 /// Deposits that name no order.
@@ -159,8 +205,11 @@ pub fn unsound(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
             vec![refused("two notes", both)]
         }
         DepositKind::TwoDepositories => {
-            let both = vec![to_depository(), to(SECOND, AMOUNT), named()];
-            vec![refused("this one and one of before", both)]
+            let both = |amount| vec![to_depository(), to(SECOND, amount), named()];
+            vec![
+                refused("this one and one of before", both(AMOUNT)),
+                refused("one satoshi for one of before", both(1)),
+            ]
         }
         DepositKind::FromDepository => {
             let spent = |from: &[Account]| {

@@ -297,6 +297,8 @@ impl Script for Bitcoin {
             | DepositKind::LongText
             | DepositKind::Crowded
             | DepositKind::Payers => deposits::sound(kind, orders),
+            DepositKind::Unrelayed => deposits::unrelayed(orders[0]),
+            DepositKind::Beside => deposits::beside(orders[0]),
             DepositKind::NoId
             | DepositKind::NotAnId
             | DepositKind::OddShape

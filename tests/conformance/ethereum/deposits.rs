@@ -198,6 +198,38 @@ fn several([id, second]: [B256; 2]) -> Vec<Case> {
     ]
 }
 
+/// One unit, or nothing, beside a deposit in one transaction: each is a deposit of its own, and nothing is none.
+pub fn beside(id: B256) -> Vec<Case> {
+    let of = |depositor: &str, amount: u64| native(depositor, U256::from(amount), id);
+    let by = |depositor: &str, amount: u64| minted(depositor, Some(id), ZERO, U256::from(amount));
+    let both = |what, logs: [Value; 2], all: Vec<Minted>| {
+        let body = sent(&logs, String::new());
+        case(what, body, mints(all))
+    };
+    vec![
+        both(
+            "one unit before it",
+            [of(USER, 1), of(USER, AMOUNT)],
+            vec![by(USER, 1), by(USER, AMOUNT)],
+        ),
+        both(
+            "one unit behind it",
+            [of(USER, AMOUNT), of(USER, 1)],
+            vec![by(USER, AMOUNT), by(USER, 1)],
+        ),
+        both(
+            "one unit of a stranger's",
+            [of(STRANGER, 1), of(USER, AMOUNT)],
+            vec![by(STRANGER, 1), by(USER, AMOUNT)],
+        ),
+        both(
+            "nothing before it",
+            [of(USER, 0), of(USER, AMOUNT)],
+            vec![by(USER, AMOUNT)],
+        ),
+    ]
+}
+
 /// Deposits of which only a part is sure.
 pub fn doubtful(kind: DepositKind, [id, second]: [B256; 2]) -> Vec<Case> {
     let pull = || transfer(TOKEN, USER, DEPOSITORY, AMOUNT);

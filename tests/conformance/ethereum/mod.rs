@@ -233,6 +233,8 @@ impl Script for Ethereum {
             | DepositKind::Worthless
             | DepositKind::Calling
             | DepositKind::TooMany => Ok(deposits::doubtful(kind, orders)),
+            DepositKind::Beside => Ok(deposits::beside(orders[0])),
+            DepositKind::Unrelayed => Err("nodes pass on any amount"),
             DepositKind::NotAnId => Err("an id is 32 bytes of any value"),
             DepositKind::Coinbase => Err("what a block makes is in no transaction"),
             DepositKind::Payers => Err("an account is a key or a contract, and both are 20 bytes"),

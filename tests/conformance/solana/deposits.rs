@@ -96,6 +96,45 @@ fn several([id, second]: [B256; 2]) -> Case {
     case("of two currencies", it.body(id), Expected::Minted(all))
 }
 
+/// One unit, or nothing, beside a deposit in one transaction: each is a deposit of its own, and nothing is none.
+pub fn beside(id: B256) -> Vec<Case> {
+    let by = |depositor: &'static str, amount| Said {
+        depositor,
+        ..said(amount, id)
+    };
+    let of = |depositor: &str, amount: u64| minted(depositor, Some(id), SYSTEM, amount);
+    let both = |what, all: [Said<'static>; 2], expected: Vec<Minted>| {
+        let mut signers = all.map(|one| one.depositor).to_vec();
+        signers.dedup();
+        let [one, two] = all;
+        let it = Builder::by(&signers).with(one.native()).with(two.native());
+        let it = it.gains(VAULT, one.amount + two.amount);
+        case(what, it.body(id), Expected::Minted(expected))
+    };
+    vec![
+        both(
+            "one unit before it",
+            [by(USER, 1), by(USER, AMOUNT)],
+            vec![of(USER, 1), of(USER, AMOUNT)],
+        ),
+        both(
+            "one unit behind it",
+            [by(USER, AMOUNT), by(USER, 1)],
+            vec![of(USER, AMOUNT), of(USER, 1)],
+        ),
+        both(
+            "one unit of a stranger's",
+            [by(STRANGER, 1), by(USER, AMOUNT)],
+            vec![of(STRANGER, 1), of(USER, AMOUNT)],
+        ),
+        both(
+            "nothing before it",
+            [by(USER, 0), by(USER, AMOUNT)],
+            vec![of(USER, AMOUNT)],
+        ),
+    ]
+}
+
 /// The user deposits the last tokens of an account, and closes it.
 fn closed_payer(id: B256) -> Case {
     let from = wallet(USER, MINT);

@@ -296,6 +296,7 @@ impl Script for Solana {
             | DepositKind::Crowded
             | DepositKind::ClosedPayer
             | DepositKind::Tables => deposits::sound(kind, orders),
+            DepositKind::Beside => deposits::beside(orders[0]),
             DepositKind::NoId | DepositKind::ElsewhereNamed => deposits::unnamed(kind, orders[0]),
             DepositKind::TwoDepositories
             | DepositKind::FeeOnTransfer
@@ -313,6 +314,7 @@ impl Script for Solana {
             | DepositKind::OddShape
             | DepositKind::TwoIds
             | DepositKind::TwoDepositors => deposits::unsound(kind, orders),
+            DepositKind::Unrelayed => return Err("nodes pass on any amount"),
             DepositKind::NotAnId => return Err("an id is 32 bytes of any value"),
             DepositKind::SelfCall => return Err("what the vault gained decides, whoever called"),
             DepositKind::TooMany => return Err("a transaction has room for 64 instructions"),
