@@ -173,6 +173,17 @@ impl Deal {
 
     /// Whether exactly this was signed: the deposit moves to the solver, and after a fill the fee on from there.
     pub fn moved(&self, world: &World, tx: &str, signed: &Signed, outcome: &str) -> Played {
+        self.moved_of(world, (tx, AMOUNT), signed, outcome)
+    }
+
+    /// The same of a deposit of another amount.
+    pub fn moved_of(
+        &self,
+        world: &World,
+        (tx, amount): (&str, u64),
+        signed: &Signed,
+        outcome: &str,
+    ) -> Played {
         let (home, family) = (ChainId::new(HOME), world.script.family());
         let hub = ChainId::new(SOLVER);
         let evm = vm::family("ethereum-vm").unwrap();
@@ -192,7 +203,7 @@ impl Deal {
             token,
             amount: U256::from(amount),
         };
-        let mut expected = vec![transfer(account.address(), solver, AMOUNT).encode()];
+        let mut expected = vec![transfer(account.address(), solver, amount).encode()];
         if outcome == "fill" {
             let to = alias(&hub, &evm.account(&self.order.fees[0].recipient).unwrap());
             expected.push(transfer(solver, to, FEE).encode());

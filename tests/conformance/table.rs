@@ -5,7 +5,7 @@ use futures::future::LocalBoxFuture;
 
 use crate::{
     cells::{
-        Played, chain,
+        Played, amounts, chain,
         deposits::{self, Rule},
         index, lies, loss, owners, payments, withdrawals,
     },
@@ -144,6 +144,7 @@ pub const ROWS: &[Row] = rows![
         "a fill", "moved exactly" => |s| payments::filled(s);
         "in two parts", "moved if they are enough" => |s| payments::split(s);
         "in two ways", "refused" => |s| payments::refused(s, PaymentKind::TwoWays, "FILL_INSUFFICIENT");
+        "in two transactions", "refused" => |s| amounts::two_transactions(s);
         "short by one unit", "refused" => |s| payments::short(s);
         "names another order", "refused" => |s| payments::refused(s, PaymentKind::NamesOther, "ORDER_NOT_REFERENCED");
         "names no order", "refused" => |s| payments::refused(s, PaymentKind::NamesNone, "ORDER_NOT_REFERENCED");
@@ -163,7 +164,10 @@ pub const ROWS: &[Row] = rows![
         "the deposit as its own refund", "refused" => |s| payments::own_refund(s);
         "signed by another than its solver", "refused" => |s| payments::unsigned(s);
         "another order's deposit", "refused" => |s| payments::other_deposit(s);
-        "a deposit of one unit", "refused without the solver's word" => |s| payments::dust(s);
+        "a deposit of one unit", "refused without the solver's word" => |s| amounts::one_unit(s);
+        "a deposit of nothing", "refused" => |s| amounts::nothing(s);
+        "a deposit one unit off", "moved exactly" => |s| amounts::one_off(s);
+        "one unit, or nothing, beside the deposit", "the deposit alone is moved" => |s| amounts::beside(s);
         "a deposit that is not final", "refused until it is" => |s| payments::early_deposit(s);
         "a deposit that another named", "refused" => |s| payments::named_by_other(s);
         "calls out of order, missing, once for two", "refused" => |s| payments::calls(s);

@@ -1,5 +1,6 @@
 //! What the rows do, in the words of no family.
 
+pub mod amounts;
 pub mod chain;
 pub mod deposits;
 pub mod index;

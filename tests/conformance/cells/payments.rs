@@ -8,28 +8,30 @@ use futures::future::join_all;
 use crate::{
     cells::{Funded, Played, Stop, chain, deposit, ensure, within},
     deal::{Deal, other},
-    family::{DepositKind, LEAST, Paying, PaymentKind, Script},
+    family::{LEAST, Paying, PaymentKind, Script},
     ledger::Tx,
     verdict::Verdict,
     world::{AWAY, Setup, World, in_time, settled},
 };
 
-const SHORT: &str = "FILL_INSUFFICIENT";
-const SHORT_REFUND: &str = "REFUND_INSUFFICIENT";
+pub const SHORT: &str = "FILL_INSUFFICIENT";
+pub const SHORT_REFUND: &str = "REFUND_INSUFFICIENT";
 const MISSING: &str = "TRANSACTION_MISSING";
 /// How an order ends.
-const OUTCOMES: [&str; 2] = ["fill", "refund"];
+pub const OUTCOMES: [&str; 2] = ["fill", "refund"];
 
 /// An order with a signed deposit of its own, and payments for it.
-struct Case {
-    world: World,
-    deal: Deal,
-    tx: String,
-    onchain: B256,
+pub struct Case {
+    pub world: World,
+    pub deal: Deal,
+    /// The id of the deposit's transaction.
+    pub tx: String,
+    /// The deposit's onchain id.
+    pub onchain: B256,
 }
 
 impl Case {
-    async fn start(script: &'static dyn Script, deal: Deal) -> Result<Self, Stop> {
+    pub async fn start(script: &'static dyn Script, deal: Deal) -> Result<Self, Stop> {
         Self::in_world(World::start(script).await?, deal).await
     }
 
@@ -56,7 +58,7 @@ impl Case {
         (&self.tx, self.onchain)
     }
 
-    fn put(&self, tx: &Tx) {
+    pub fn put(&self, tx: &Tx) {
         self.world.home.put(tx, self.script().depth() + 1);
     }
 
@@ -75,9 +77,18 @@ impl Case {
     }
 
     /// What is signed of this outcome by what this transaction pays, with the solver's word for a refund.
-    async fn ended(&self, outcome: &str, tx: &Tx) -> Verdict {
-        let deposit = self.deposit();
+    pub async fn ended(&self, outcome: &str, tx: &Tx) -> Verdict {
         let claim = (tx.id.as_str(), outcome == "refund");
+        self.claimed(outcome, self.deposit(), claim).await
+    }
+
+    /// What is signed of this outcome for some deposit, with the solver's word or without.
+    pub async fn claimed(
+        &self,
+        outcome: &str,
+        deposit: (&str, B256),
+        claim: (&str, bool),
+    ) -> Verdict {
         match outcome {
             "fill" => self.deal.filled(&self.world, deposit, claim).await,
             _ => self.deal.refunded(&self.world, deposit, claim).await,
@@ -85,10 +96,15 @@ impl Case {
     }
 
     /// What the solver pays for this outcome.
-    fn ends(&self, outcome: &str) -> Result<Tx, Stop> {
+    pub fn ends(&self, outcome: &str) -> Result<Tx, Stop> {
+        self.ends_with(outcome, LEAST)
+    }
+
+    /// The same of another amount.
+    pub fn ends_with(&self, outcome: &str, amount: u64) -> Result<Tx, Stop> {
         match outcome {
-            "fill" => self.deal.fill(self.script(), PaymentKind::Good),
-            _ => self.refunds(&self.script().accounts().solver, LEAST),
+            "fill" => self.pays(PaymentKind::Good, amount),
+            _ => self.refunds(&self.script().accounts().solver, amount),
         }
     }
 
@@ -107,14 +123,14 @@ impl Case {
     }
 
     /// Nothing was signed of how the order ended.
-    async fn is_open(&self) -> Played {
+    pub async fn is_open(&self) -> Played {
         let statements = self.world.statements().await;
         let ended = statements.iter().any(|key| key.starts_with("outcome/"));
         ensure(!ended, || format!("signed: {statements:?}"))
     }
 
     /// A good fill of the order is signed, as exactly what it moves.
-    async fn is_filled(&self) -> Played {
+    pub async fn is_filled(&self) -> Played {
         let fill = Tx {
             id: self.script().id("the good fill"),
             ..self.deal.fill(self.script(), PaymentKind::Good)?
@@ -476,26 +492,6 @@ pub async fn other_deposit(script: &'static dyn Script) -> Played {
     );
     let verdict = it.deal.filled(&it.world, deposit, claim).await;
     verdict.is_refused("INPUT_INVALID")?;
-    it.is_open().await?;
-    it.is_filled().await
-}
-
-/// One unit is deposited for the order, by whoever likes to be paid for.
-pub async fn dust(script: &'static dyn Script) -> Played {
-    let it = Case::start(script, Deal::new(script, 1)).await?;
-    let orders = [it.deal.id, other(script).id];
-    let mut cases = script.deposits(DepositKind::Units, orders)?;
-    let dust = Tx {
-        id: script.id("dust"),
-        body: cases.remove(0).body,
-    };
-    it.put(&dust);
-    let signed = it.world.deposit(&dust.id).await.signed()?;
-    let fill = it.deal.fill(script, PaymentKind::Good)?;
-    it.put(&fill);
-    let (deposit, claim) = ((dust.id.as_str(), signed.ids[0]), (fill.id.as_str(), false));
-    let verdict = it.deal.filled(&it.world, deposit, claim).await;
-    verdict.is_refused("SOLVER_SIGNATURE_REQUIRED")?;
     it.is_open().await?;
     it.is_filled().await
 }
