@@ -275,9 +275,10 @@ impl Filter {
         let Some(term) = self.term.as_deref().filter(|term| !term.is_empty()) else {
             return true;
         };
-        let term = term.to_lowercase();
-        let within = |text: &str| text.to_lowercase().contains(&term);
-        within(&currency.symbol) || within(&currency.name) || is_at(network, currency, &term)
+        let lower = term.to_lowercase();
+        let within = |text: &str| text.to_lowercase().contains(&lower);
+        // An address as it was sent: case tells addresses of some families apart.
+        within(&currency.symbol) || within(&currency.name) || is_at(network, currency, term)
     }
 }
 
@@ -291,7 +292,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::quote::fixtures::{USDC, family, market_file, parsed};
+    use crate::quote::fixtures::{USDC, family, market_file, other, parsed};
 
     /// Four chains with the same currencies, the last one private.
     fn market() -> Market {
@@ -302,9 +303,12 @@ mod tests {
 
     /// The chains and symbols of what is listed.
     fn wanted(filter: Value) -> Vec<(u64, String)> {
+        wanted_of(&market(), filter)
+    }
+
+    fn wanted_of(market: &Market, filter: Value) -> Vec<(u64, String)> {
         let filter: Filter = serde_json::from_value(filter).unwrap();
-        let market = market();
-        let found = filter.wanted(&market).into_iter();
+        let found = filter.wanted(market).into_iter();
         found
             .map(|(network, currency)| (network.chain_id, currency.symbol.clone()))
             .collect()
@@ -330,5 +334,25 @@ mod tests {
         assert!(chain.iter().all(|(chain, _)| *chain == 31_001));
         let hidden = json!({"chainIds": [31_004], "address": USDC, "includeAllChains": true});
         assert!(wanted(hidden).is_empty());
+    }
+
+    #[test]
+    fn a_term_is_an_address_as_it_is_spelled_or_part_of_a_name_in_any_case() {
+        let file = other::market(market_file(), 0);
+        let market = parsed(&file, |name| match name {
+            "origin" => other::family(),
+            _ => family(),
+        });
+        let chains = |term: &str| -> Vec<u64> {
+            let found = wanted_of(&market, json!({"term": term})).into_iter();
+            found.map(|(chain, _)| chain).collect()
+        };
+        let hex = USDC.to_uppercase().replace("0X", "0x");
+        assert_eq!(chains(other::USDC), [31_001]);
+        assert_eq!(chains(&hex), [31_002, 31_003, 31_004]);
+        assert_eq!(chains("uSd"), [31_001, 31_002, 31_003, 31_004]);
+        // Without case it is another address, or none.
+        assert!(chains(&other::USDC.to_lowercase()).is_empty());
+        assert!(chains(&other::USDC[1..]).is_empty());
     }
 }
