@@ -48,7 +48,7 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         &["nonce", "compute unit", "compute units"],
         API,
     ),
-    ("src/quote/answer.rs", &["max fee"], API),
+    ("src/quote/answer.rs", &["max fee", "psbt"], API),
     ("src/quote/intent/calls.rs", &["nonce"], API),
     ("src/quote/intent/later.rs", &["compute unit"], API),
     (

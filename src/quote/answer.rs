@@ -84,7 +84,7 @@ pub struct Step {
 pub struct Item {
     #[schema(schema_with = item_states)]
     pub status: &'static str,
-    #[schema(value_type = Transaction)]
+    #[schema(value_type = StepData)]
     pub data: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -109,7 +109,17 @@ fn item_states() -> RefOr<Schema> {
     )
 }
 
-/// What the user signs; numbers are decimal texts but for the chain's.
+/// What the user signs, as wallets of the origin chain take it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = QuoteStepData)]
+pub enum StepData {
+    Transaction(Transaction),
+    Psbt(Psbt),
+    Instructions(Instructions),
+}
+
+/// A call or a payment; numbers are decimal texts but for the chain's.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = QuoteTransaction)]
@@ -124,6 +134,44 @@ pub struct Transaction {
     pub gas: String,
     pub max_fee_per_gas: String,
     pub max_priority_fee_per_gas: String,
+}
+
+/// A transaction with its inputs and outputs. The wallet signs every input, finalises it and sends it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuotePsbt)]
+pub struct Psbt {
+    /// BIP 174, in hex.
+    pub psbt: String,
+}
+
+/// What one transaction does, first to last. The wallet compiles the transaction, signs it and sends it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QuoteInstructions)]
+pub struct Instructions {
+    pub instructions: Vec<Instruction>,
+    /// Tables of addresses that the transaction is compiled with.
+    pub address_lookup_table_addresses: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QuoteInstruction)]
+pub struct Instruction {
+    pub keys: Vec<InstructionKey>,
+    pub program_id: String,
+    /// Hex without `0x`.
+    pub data: String,
+}
+
+/// An account that an instruction names.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QuoteInstructionKey)]
+pub struct InstructionKey {
+    pub pubkey: String,
+    pub is_signer: bool,
+    pub is_writable: bool,
 }
 
 /// What to poll after the transaction.

@@ -354,6 +354,54 @@ fn several_are_spelled_out(document: &Value, quote: &Value) {
     }
 }
 
+/// What users sign, as families show it: fixed samples, since these chains are of one family. Each is of one shape.
+#[test]
+fn what_a_step_has_users_sign_is_of_one_of_three_shapes() {
+    let document: Value = serde_json::from_str(&printed("integrator")).unwrap();
+    let call = json!({
+        "from": ETH, "to": ETH, "data": "0x", "value": "0", "chainId": 31_001, "gas": "21000",
+        "maxFeePerGas": "2", "maxPriorityFeePerGas": "1",
+    });
+    let psbt = json!({"psbt": "70736274ff"});
+    let key =
+        json!({"pubkey": "11111111111111111111111111111111", "isSigner": true, "isWritable": true});
+    let program =
+        json!({"keys": [key], "programId": "11111111111111111111111111111111", "data": "02"});
+    let instructions = json!({"instructions": [program], "addressLookupTableAddresses": []});
+    let changed = |sample: &Value, changes: Value| {
+        let mut sample = sample.clone();
+        let changes = changes.as_object().unwrap().clone();
+        sample.as_object_mut().unwrap().extend(changes);
+        sample
+    };
+    let unnamed = json!([{"keys": [], "data": "02"}]);
+    let wrong = [
+        json!({}),
+        json!("70736274ff"),
+        changed(&call, json!({"to": null})),
+        changed(&psbt, json!({"psbt": ["70736274ff"]})),
+        changed(&instructions, json!({"instructions": unnamed})),
+        json!({"instructions": []}),
+        json!({"action": {"type": "spotSend"}}),
+        // Nobody would know which to sign.
+        changed(&call, psbt.clone()),
+    ];
+    for path in ["/quote/v2", "/quote", "/execute/swap/multi-input"] {
+        let answer = &document["paths"][path]["post"]["responses"]["200"]["content"];
+        let answer = &answer["application/json"]["schema"]["properties"];
+        let item = &answer["steps"]["items"]["properties"]["items"]["items"];
+        let validator = validator_of(&document, item);
+        let complaints =
+            |data: &Value| complaints(&validator, &json!({"status": "incomplete", "data": data}));
+        for data in [&call, &psbt, &instructions] {
+            assert!(complaints(data).is_empty(), "{path}: {data}");
+        }
+        for data in &wrong {
+            assert!(!complaints(data).is_empty(), "{path}: {data}");
+        }
+    }
+}
+
 /// Every route of the integrator API with what it answers to.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn samples(app: &App) -> Vec<(Asked, u16)> {

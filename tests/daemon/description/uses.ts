@@ -15,7 +15,17 @@ export async function quoted(user: string): Promise<string> {
   if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.data.message}`)
   const [step] = answer.data.steps
   const fee: string | undefined = answer.data.fees.relayer?.amountUsd
-  return `${step.id} ${step.items[0].data.to} ${answer.data.details.currencyOut.amount} ${fee}`
+  return `${step.id} ${toSign(step.items[0].data)} ${answer.data.details.currencyOut.amount} ${fee}`
+}
+
+type Quote = Extract<Awaited<ReturnType<typeof api.postQuoteV2>>, { status: 200 }>['data']
+type Data = Quote['steps'][number]['items'][number]['data']
+
+// Whatever the origin's wallet takes; there is no fourth shape.
+function toSign(data: Data): string {
+  if ('psbt' in data) return data.psbt
+  if ('instructions' in data) return data.instructions.map((one) => one.programId).join()
+  return data.to
 }
 
 export async function ended(requestId: string): Promise<boolean> {
@@ -28,6 +38,8 @@ export async function signed(chainId: string, transactionId: string): Promise<un
   return answer.status === 200 ? answer.data.messages : answer.data.docs
 }
 
+// @ts-expect-error Not every wallet takes a transaction with a recipient.
+export const recipient = (data: Data): string => data.to
 // @ts-expect-error A quote needs more than a user.
 void api.postQuoteV2({ user: '0x' })
 type Body = Parameters<typeof api.postQuoteV2>[0]
