@@ -17,6 +17,7 @@ use super::{
         self, DEPOSITORY, EXCHANGE, Fixture, GAS, NATIVE, NOW, OTHER, ROUTER, SOLVER, TOKEN, USDC,
         USER, WETH,
     },
+    usd::DOLLAR,
 };
 use crate::request::{Execution, Operation, Request};
 
@@ -117,6 +118,36 @@ async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
     let paid = json!({"chainId": "origin", "depository": DEPOSITORY, "currency": USDC,
                       "amount": "100000000"});
     assert_eq!(answer["protocol"]["v2"]["paymentDetails"], paid);
+}
+
+#[tokio::test]
+async fn the_settlement_is_paid_by_whoever_has_a_solver_fill() {
+    let fixture = Fixture::default();
+    fixture.with(|world| world.settlement = DOLLAR / U256::from(2));
+    let answer = fixture.quote(json!({})).await.unwrap();
+    // As without a settlement, and half a dollar besides.
+    for (pointer, wanted) in [
+        ("/fees/relayerGas/amount", "110000"),
+        ("/fees/relayerService/amount", "520000"),
+        ("/fees/relayer/amountUsd", "0.630000"),
+        ("/details/currencyOut/amount", "99370000"),
+        ("/details/totalImpact/usd", "-0.630000"),
+        ("/details/expandedPriceImpact/execution/usd", "-0.63"),
+        ("/details/expandedPriceImpact/swap/usd", "0"),
+        ("/details/expandedPriceImpact/relay/usd", "0"),
+    ] {
+        assert_eq!(text(&answer, pointer), wanted, "{pointer}");
+    }
+    // Where nobody fills, nothing is settled.
+    let own = json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN});
+    let answer = fixture.quote(own).await.unwrap();
+    for (pointer, wanted) in [
+        ("/fees/relayer/amount", "0"),
+        ("/fees/relayerService/amount", "0"),
+        ("/details/expandedPriceImpact/execution/usd", "0"),
+    ] {
+        assert_eq!(text(&answer, pointer), wanted, "{pointer}");
+    }
 }
 
 #[tokio::test]
