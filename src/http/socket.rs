@@ -55,6 +55,8 @@ pub struct Upgrade(pub Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>)
 pub enum End {
     /// The peer closed the socket, or the connection broke.
     Gone,
+    /// Nothing more comes over the socket; the close frame says why: 1000.
+    Done(&'static str),
     /// The listener ends: 1001.
     Listener,
     /// The peer does not read what it subscribed to: 1013.
@@ -76,6 +78,7 @@ impl End {
     fn frame(&self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Gone => return None,
+            Self::Done(what) => (CloseCode::Normal, *what),
             Self::Listener => (CloseCode::Away, "restarting"),
             Self::Slow => (CloseCode::Again, "slow"),
             Self::Silent => (CloseCode::Policy, "silent"),

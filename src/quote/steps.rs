@@ -295,8 +295,8 @@ pub fn shown(
     plan: &Plan<'_, '_>,
     request: B256,
 ) -> Result<Vec<Step>, Refused> {
-    // A wallet that batches tells nobody of its transaction, and no chain shows whose swap it was:
-    // clients would poll for ever, so they believe the receipt.
+    // A wallet that batches tells nobody of its transaction, and no chain shows whose swap it was: clients would poll
+    // for ever. Without a check they are done once the wallet has taken the batch; they read no receipt of it.
     let checked = !plan.case.intent.own || planned.len() == 1;
     let show = |one: &Planned| {
         let mut step = step(one, plan, request)?;

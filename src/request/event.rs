@@ -7,11 +7,11 @@ use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Request,
+    Execution, Request,
     fact::{Attempt, Facts, State},
     reason::{FailReason, RefundFailReason},
     render::{self, Reason},
-    status,
+    status::{self, Status},
 };
 
 /// The only kind of event there is.
@@ -81,6 +81,12 @@ pub fn now(request: &Request, facts: &Facts) -> Event {
         data: serde_json::to_string(&data).unwrap_or_default(),
         referrer: request.referrer.clone(),
     }
+}
+
+/// Whether there may never be an event of it: no solver has a part in it, and nobody has said which transaction of the
+/// user's it is. No chain shows that.
+pub fn may_never_come(request: &Request, facts: &Facts) -> bool {
+    request.execution == Execution::User && status::of(request, facts).status == Status::Waiting
 }
 
 /// Fields in the order of the guide's protocol 11.15. No number is above 2^53, no key looks like one.
@@ -214,6 +220,31 @@ mod tests {
         let mut filled = deeper.clone();
         filled.attempts = vec![attempt(Purpose::Fill, State::Broadcast)];
         assert!(of(&request, &deeper, &filled).is_some());
+    }
+
+    #[test]
+    fn what_the_user_does_alone_may_never_be_told() {
+        let solved = fixtures::request(1);
+        let mut own = solved.clone();
+        own.execution = Execution::User;
+        assert!(may_never_come(&own, &Facts::default()));
+        assert!(!may_never_come(&solved, &Facts::default()));
+        let place = fixtures::place(3);
+        for state in [
+            State::Broadcast,
+            State::Included(place.clone()),
+            State::Confirmed(place.clone()),
+            State::Reverted {
+                place,
+                reason: None,
+            },
+        ] {
+            let known = Facts {
+                own: vec![fixtures::sent("0x05", state)],
+                ..Facts::default()
+            };
+            assert!(!may_never_come(&own, &known), "{known:?}");
+        }
     }
 
     #[test]

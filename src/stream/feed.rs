@@ -141,7 +141,7 @@ impl Feed {
                 continue;
             };
             let now = self.fanout.now(id).await?;
-            let now = now.ok_or(FeedError::Unknown(*id))?;
+            let now = now.ok_or(FeedError::Unknown(*id))?.event;
             self.shown.insert(*id, now.version);
             let own = encoded_event::is_own(&now, self.key.as_ref());
             self.ready.push_back(encoded_event::frame(None, &now, own));

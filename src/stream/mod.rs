@@ -70,6 +70,13 @@ struct Post {
     past: Past,
 }
 
+/// Where a request stands.
+struct Present {
+    event: Event,
+    /// No event may ever follow.
+    may_be_last: bool,
+}
+
 /// The sending side of one listener.
 struct Queue {
     /// The label of the listener's key.
@@ -275,12 +282,15 @@ impl Fanout {
     }
 
     /// The current status of a request; `None` if there is no such request.
-    async fn now(&self, id: &B256) -> Result<Option<Event>, RequestsError> {
+    async fn now(&self, id: &B256) -> Result<Option<Present>, RequestsError> {
         let Some(request) = self.requests.by_id(id).await? else {
             return Ok(None);
         };
         let facts = self.requests.facts(id).await?;
-        Ok(Some(event::now(&request, &facts)))
+        Ok(Some(Present {
+            event: event::now(&request, &facts),
+            may_be_last: event::may_never_come(&request, &facts),
+        }))
     }
 
     fn post(&self) -> MutexGuard<'_, Post> {
@@ -341,6 +351,11 @@ impl Listener {
         for interest in self.wants.drain(..) {
             post.subscriptions.leave(self.number, &interest);
         }
+    }
+
+    /// Whether the listener is interested in nothing else.
+    pub fn wants_only(&self, interest: &Interest) -> bool {
+        matches!(&self.wants[..], [only] if only == interest)
     }
 
     /// Whether the listener is interested in the event.

@@ -6,7 +6,7 @@ use alloy::primitives::B256;
 use tokio::time::Instant;
 
 use super::{
-    Fanout, Listener,
+    Fanout, Listener, Present,
     encoded_event::{EncodedEvent, is_own},
     feed::FOLLOWED,
     protocol::{self, Asked, Wrong},
@@ -19,6 +19,8 @@ const MISTAKES: u32 = 8;
 /// The most messages of a client per window; each may read the store, as a request does.
 const MESSAGES: u32 = 300;
 const WINDOW: Duration = Duration::from_secs(60);
+/// Why a socket ends of whose only request there may never be an event. Who waits for one asks for the status instead.
+const NO_EVENTS: &str = "nobody may ever tell of it: ask for the status";
 
 /// One WebSocket connection.
 pub struct Session {
@@ -30,6 +32,13 @@ pub struct Session {
     mistakes: u32,
     messages: u32,
     since: Instant,
+}
+
+/// The status message of a request that a client subscribes to.
+struct Shown {
+    message: Utf8Bytes,
+    /// There may never be an event of it, and the session follows nothing else.
+    ends: bool,
 }
 
 enum Came {
@@ -100,9 +109,13 @@ impl Session {
         match done {
             Ok((asked, now)) => {
                 socket.send(protocol::done(&asked).into()).await?;
-                match now {
-                    Some(now) => socket.send(now).await,
-                    None => Ok(()),
+                let Some(Shown { message, ends }) = now else {
+                    return Ok(());
+                };
+                socket.send(message).await?;
+                match ends {
+                    true => Err(End::Done(NO_EVENTS)),
+                    false => Ok(()),
                 }
             }
             Err(wrong) => {
@@ -130,7 +143,7 @@ impl Session {
     }
 
     /// Runs a command. Returns the status message of a request, where one is to be sent.
-    async fn act(&mut self, asked: Asked) -> Result<Option<Utf8Bytes>, Wrong> {
+    async fn act(&mut self, asked: Asked) -> Result<Option<Shown>, Wrong> {
         match asked {
             Asked::Subscribe(Some(id)) => self.follow(id).await.map(Some),
             Asked::Subscribe(None) => {
@@ -156,15 +169,20 @@ impl Session {
     }
 
     /// Subscribes before it reads, so that no event is missed; skips queued events that are older than what it read.
-    async fn follow(&mut self, id: B256) -> Result<Utf8Bytes, Wrong> {
+    async fn follow(&mut self, id: B256) -> Result<Shown, Wrong> {
         if !self.shown.contains_key(&id) && self.shown.len() >= FOLLOWED {
             return Err(Wrong::TooMany(FOLLOWED));
         }
-        self.listener.want(&[Interest::Request(id)]);
+        let interest = Interest::Request(id);
+        self.listener.want(std::slice::from_ref(&interest));
         match self.fanout.now(&id).await {
-            Ok(Some(now)) => {
-                self.shown.insert(id, now.version);
-                Ok(now.message(is_own(&now, self.key.as_ref())).into())
+            Ok(Some(Present { event, may_be_last })) => {
+                self.shown.insert(id, event.version);
+                let own = is_own(&event, self.key.as_ref());
+                Ok(Shown {
+                    message: event.message(own).into(),
+                    ends: may_be_last && self.listener.wants_only(&interest),
+                })
             }
             Ok(None) => {
                 self.leave(id);

@@ -18,7 +18,8 @@ use crate::{
     http::{Gate, Keys, Known, Router, Surface, auth::Table, serve},
     integrator::{Integrator, Scope, Tier},
     request::{
-        fact::{Facts, Standing},
+        Execution,
+        fact::{Facts, Standing, State},
         fixtures,
     },
     store::{Batch, integrators::IntegratorsError, memory::MemoryStore},
@@ -302,6 +303,56 @@ async fn a_subscriber_sees_what_is_and_then_what_happens() {
         let reply = peer.heard().await;
         assert_eq!(reply["data"], json!({"event": "request.status.updated"}));
     }
+}
+
+/// The client would wait on its socket for ever; at the end of it, it asks.
+#[tokio::test]
+async fn a_socket_for_what_nobody_may_ever_tell_of_is_closed() {
+    let rig = rig().await;
+    let mut own = fixtures::request(5);
+    own.execution = Execution::User;
+    rig.requests.insert(&own, Batch::new()).await.unwrap();
+    let why = "nobody may ever tell of it: ask for the status";
+    for path in ["/", "/?apiKey=k-app"] {
+        let mut peer = rig.socket(path).await;
+        assert_eq!(peer.subscribed(5).await["data"]["status"], "waiting");
+        assert_eq!(peer.code().await, (1000, why.to_owned()), "{path}");
+    }
+    // What a solver fills is heard of, though nothing is known of it yet.
+    let mut filled = rig.socket("/").await;
+    assert_eq!(filled.subscribed(4).await["data"]["status"], "waiting");
+    // Whoever follows more keeps the socket.
+    let mut both = rig.socket("/").await;
+    both.subscribed(4).await;
+    both.subscribed(5).await;
+    let mut all = rig.socket("/?apiKey=k-other").await;
+    all.says("subscribe", json!({})).await;
+    assert_eq!(all.heard().await["status"], "success");
+    all.subscribed(5).await;
+    rig.step(4, 1).await;
+    assert_eq!(filled.event().await, (id(4), 1));
+    assert_eq!(both.event().await, (id(4), 1));
+    // Once somebody has told of it, it is followed like any other.
+    let record = async |at: u64, state: State| {
+        let change = |facts: &mut Facts| facts.own = vec![fixtures::sent("0x05", state.clone())];
+        let recorded = rig
+            .requests
+            .record(&own.id, START + at, Batch::new(), change);
+        recorded.await.unwrap();
+    };
+    record(2, State::Broadcast).await;
+    let mut known = rig.socket("/").await;
+    assert_eq!(known.subscribed(5).await["data"]["status"], "pending");
+    record(3, State::Confirmed(fixtures::place(3))).await;
+    for peer in [&mut both, &mut all] {
+        assert_eq!(peer.event().await, (id(5), 2));
+        assert_eq!(peer.event().await, (id(5), 3));
+    }
+    assert_eq!(known.event().await, (id(5), 3));
+    let mut ended = rig.socket("/").await;
+    assert_eq!(ended.subscribed(5).await["data"]["status"], "success");
+    ended.says("unsubscribe", json!({"id": id(5)})).await;
+    assert_eq!(ended.heard().await["status"], "success");
 }
 
 #[tokio::test]

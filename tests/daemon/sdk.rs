@@ -77,14 +77,10 @@ async fn tells_a_forced_refund_as_refunded(app: &App, who: &Account) {
 /// How often the client is run whose socket does not open.
 const TRIES: usize = 3;
 
-/// What the client does that listens. It gives its socket two seconds to open: where the machine was too slow for
-/// that it heard nothing and asked instead, and is run again.
-async fn listened(app: &App, who: &Account, source: &str) -> Value {
-    let quote = app.quote_for(who, Way::Across, (ETH, ETH), 100 * MILLI);
-    let url = app.daemon.integrator_url().replace("http", "ws");
-    let job = json!({
-        "what": "execute", "source": source, "key": who.key(), "quote": quote, "websocket": url,
-    });
+/// What the client says to a job, which listens. It gives its socket two seconds to open: where the machine was too
+/// slow for that it heard nothing and asked instead, and is run again.
+async fn listened(app: &App, mut job: Value) -> Value {
+    job["websocket"] = app.daemon.integrator_url().replace("http", "ws").into();
     let mut done = Value::Null;
     for _ in 0..TRIES {
         done = app.drive(job.clone()).await;
@@ -98,7 +94,9 @@ async fn listened(app: &App, who: &Account, source: &str) -> Value {
 
 /// The client's socket tells it everything: it never asks for the status.
 async fn hears_over_a_websocket(app: &App, who: &Account, source: &str) -> Value {
-    let done = listened(app, who, source).await;
+    let quote = app.quote_for(who, Way::Across, (ETH, ETH), 100 * MILLI);
+    let job = json!({"what": "execute", "source": source, "key": who.key(), "quote": quote});
+    let done = listened(app, job).await;
     let asked = done["requests"].as_array().unwrap();
     let polled = |request: &Value| request.as_str().unwrap().contains("/intents/status");
     assert!(!asked.iter().any(polled), "{done}");

@@ -15,11 +15,13 @@ const requests = overheard(axios)
 
 // What a browser has, and all that the client asks of one.
 const heard = []
+const closed = []
 if (job.websocket) {
   globalThis.WebSocket = class extends WebSocket {
     constructor(url) {
       super(url)
       this.on('message', (data) => heard.push(JSON.parse(data)))
+      this.on('close', (code, reason) => closed.push({ code, reason: reason.toString() }))
     }
   }
   globalThis.window = { WebSocket: globalThis.WebSocket }
@@ -72,7 +74,7 @@ try {
 } catch (error) {
   told = { ok: false, error: error.message ?? error, name: error.name, raw: error.rawError }
 }
-report({ ...told, request, requests, heard })
+report({ ...told, request, requests, heard, closed })
 
 function quote() {
   return getClient().actions.getQuote({ ...job.quote, wallet: undefined })

@@ -7,7 +7,10 @@ use alloy::{
 use devnet::{account::Account, node::Payload, world::Exchange};
 use serde_json::{Value, json};
 
-use super::app::{App, ETH, MILLI, USD, Way, amount, held, hex, promised, step_ids};
+use super::{
+    app::{App, ETH, MILLI, USD, Way, amount, held, hex, promised, step_ids},
+    listened,
+};
 
 const INPUT: &str = "EXACT_INPUT";
 const OUTPUT: &str = "EXACT_OUTPUT";
@@ -114,6 +117,49 @@ impl<'a> Trader<'a> {
         assert!(held(site, to, who).await - before >= least, "{done}");
     }
 
+    /// The same by a client that listens, too. On its socket nothing ever comes: the daemon closes it, and the client
+    /// goes on as if it had none.
+    async fn at_once_and_listening(&self, (from, to): (Address, Address), value: u64) {
+        let pair = (&*hex(from), &*hex(to));
+        let quote = self.app.quote_for(self.who, Way::Here, pair, value);
+        let (site, who) = (&self.app.world.origin, self.who.address());
+        let before = held(site, to, who).await;
+        let done = self.listening(quote).await;
+        let least = amount(&done, "/details/currencyOut/minimumAmount");
+        assert!(held(site, to, who).await - before >= least, "{done}");
+        assert_eq!(heard_last(&done), "waiting", "{done}");
+        let closed = &done["closed"];
+        assert_eq!(closed[0]["code"], 1000, "{done}");
+        let why = closed[0]["reason"].as_str().unwrap();
+        assert!(why.contains("ask for the status"), "{why}");
+        // It opens no other.
+        assert_eq!(closed.as_array().unwrap().len(), 1, "{done}");
+    }
+
+    /// What a solver fills is heard of to its end, by a wallet that batches, too.
+    async fn across_at_once_and_listening(&self, (from, to): (Address, Address), value: u64) {
+        let pair = (&*hex(from), &*hex(to));
+        let quote = self.app.quote_for(self.who, Way::Across, pair, value);
+        let done = self.listening(quote).await;
+        assert_eq!(heard_last(&done), "success", "{done}");
+        let mut closed = done["closed"].as_array().unwrap().iter();
+        assert!(closed.all(|one| one["code"] != 1000), "{done}");
+    }
+
+    /// Executes by a wallet that batches, and listens; nobody is told or asked of anything.
+    async fn listening(&self, quote: Value) -> Value {
+        let job =
+            json!({"what": "execute", "key": self.who.key(), "batching": true, "quote": quote});
+        let done = listened(self.app, job).await;
+        self.app.succeeded(&done).await;
+        let asked = done["requests"].as_array().unwrap().iter();
+        let mut asked = asked.map(|one| one.as_str().unwrap());
+        let beside = ["/transactions/", "/intents/status"];
+        let is_beside = |one: &str| beside.iter().any(|path| one.contains(path));
+        assert!(!asked.any(is_beside), "{done}");
+        done
+    }
+
     /// Bridges, and demands that at least what was promised at least arrives.
     async fn across(&self, trade: &str, (from, to): (Address, Address), value: u64) -> Value {
         let pair = (&*hex(from), &*hex(to));
@@ -136,11 +182,19 @@ impl<'a> Trader<'a> {
     }
 }
 
+/// The last status that the client heard on its socket.
+fn heard_last(done: &Value) -> &str {
+    let events = done["heard"].as_array().unwrap().iter();
+    let mut statuses = events.filter_map(|event| event["data"]["status"].as_str());
+    statuses.next_back().unwrap_or_default()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn user_swaps_on_one_chain() {
     let app = App::with(true, |_| ()).await;
-    let [a, b, c, d] = [0, 1, 2, 3].map(|number| Trader::new(&app, number));
+    let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|number| Trader::new(&app, number));
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
+    let dollar = app.world.destination.token;
     let (rare, weth) = (a.here.rare, a.here.uniswap.wrapped);
     let native_and_back = async {
         let (got, done) = a.here(eth, usd, 10 * MILLI).await;
@@ -170,7 +224,16 @@ async fn user_swaps_on_one_chain() {
         assert_eq!(step_ids(&done), ["swap"]);
     };
     let batched = d.at_once((usd, rare), 20 * USD);
-    tokio::join!(native_and_back, tokens, wrapping, batched);
+    let listening = e.at_once_and_listening((usd, rare), 20 * USD);
+    let filled = f.across_at_once_and_listening((usd, dollar), 20 * USD);
+    tokio::join!(
+        native_and_back,
+        tokens,
+        wrapping,
+        batched,
+        listening,
+        filled
+    );
     app.daemon.stop().await;
 }
 
