@@ -228,6 +228,41 @@ async fn an_owner_on_ton_or_lighter_signs_with_the_key_that_its_providers_agree_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_a_wallets_signature_is_a_whole_number_however_it_is_written() {
+    let world = world::world().await;
+    let ((one, _), (two, told)) = (provider(truth()).await, provider(truth()).await);
+    let daemon = setup(&world, [&one, &two]).start().await;
+    let at = |timestamp: &Value| {
+        let mut claim = by_wallet();
+        claim["signatureMetadata"]["ton-vm"]["timestamp"] = timestamp.clone();
+        claim
+    };
+    for timestamp in [
+        json!(1_764_000_000.5),
+        json!("1764000000.5"),
+        json!("soon"),
+        json!(""),
+        json!(-1),
+    ] {
+        let answer = daemon.authorized(&at(&timestamp)).await;
+        let why = "Invalid timestamp of the TON signature";
+        refused(&answer, "OWNER_SIGNATURE_INVALID", why);
+    }
+    assert!(told.lock().unwrap().asked.is_empty());
+    for timestamp in [
+        json!("1764000000"),
+        json!("0x69248100"),
+        json!(1_764_000_000.0),
+    ] {
+        let answer = daemon.authorized(&at(&timestamp)).await;
+        assert_eq!(answer.status, 200, "{timestamp}: {}", answer.json());
+    }
+    let answer = daemon.authorized(&at(&json!("1764000001"))).await;
+    refused(&answer, "OWNER_SIGNATURE_INVALID", "Invalid signature");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_owner_without_a_key_signs_nothing_and_unknown_chains_are_named() {
     let nobody = Says {
         getter: json!({ "@type": "smc.runResult", "gas_used": 1, "exit_code": 11, "stack": [] }),

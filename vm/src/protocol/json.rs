@@ -1,10 +1,13 @@
 //! Integers and bytes in the typed JSON bodies of this crate: texts in the form of [`text`](super::text), or JSON
-//! numbers. Independent of families.
+//! numbers, of which `1.0` is 1. Independent of families.
 
 use std::{fmt, marker::PhantomData};
 
 use alloy::hex;
-use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
+use serde::{
+    Deserialize,
+    de::{self, DeserializeOwned, Deserializer, Unexpected, Visitor},
+};
 use serde_json::Value;
 
 use super::text::number;
@@ -48,6 +51,17 @@ impl<T: TryFrom<U256>> Visitor<'_> for Integer<T> {
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
         Self::fit(U256::from(number))
     }
+
+    /// A whole number that is exact.
+    fn visit_f64<E: de::Error>(self, float: f64) -> Result<T, E> {
+        // `-0` is 0, too.
+        let whole = format!("{float:.0}").parse::<i64>().ok();
+        let whole = whole.filter(|_| float.fract() == 0.0);
+        let whole = whole.and_then(|whole| u64::try_from(whole).ok());
+        let whole = whole.filter(|whole| *whole <= MAX_SAFE);
+        let wrong = || E::invalid_value(Unexpected::Float(float), &self);
+        Self::fit(U256::from(whole.ok_or_else(wrong)?))
+    }
 }
 
 /// `serde(with)`: an integer, written as decimal text.
@@ -64,6 +78,24 @@ pub mod text {
     pub fn deserialize<'de, T: TryFrom<U256>, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
         d.deserialize_any(Integer(PhantomData))
     }
+}
+
+struct Read<T>(T);
+
+impl<'de, T: TryFrom<U256>> Deserialize<'de> for Read<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        text::deserialize(d).map(Self)
+    }
+}
+
+/// `serde(deserialize_with)`: an integer, or none for null.
+pub(crate) fn optional<'de, T, D>(d: D) -> Result<Option<T>, D::Error>
+where
+    T: TryFrom<U256>,
+    D: Deserializer<'de>,
+{
+    let read = Option::<Read<T>>::deserialize(d)?;
+    Ok(read.map(|Read(number)| number))
 }
 
 /// `serde(with)`: an integer, written as a JSON number while that is exact, else as text.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Codec, OwnerClaim, OwnerVerifier, Refusal,
-    protocol::{signature::signature_hex, text},
+    protocol::{json, signature::signature_hex, text},
 };
 
 /// Verifies owner signatures of `ton-vm`. The claim's key is the wallet's, its metadata `timestamp` (unix seconds) and
@@ -52,8 +52,10 @@ impl<'a> Signed<'a> {
             let text = text.filter(|text| !text.is_empty());
             text.ok_or_else(|| missing(name))
         };
-        let timestamp = said("timestamp").and_then(Value::as_i64);
+        let timestamp = said("timestamp").filter(|value| !value.is_null());
         let timestamp = timestamp.ok_or_else(|| missing("timestamp"))?;
+        let timestamp = json::text::deserialize(timestamp)
+            .map_err(|_| Refusal("Invalid timestamp of the TON signature".into()))?;
         let domain = word(said("domain"), "domain")?;
         let accepted = claim.settings.and_then(|it| it.get("signDataDomain"));
         if !is_below(domain, word(accepted, "signDataDomain")?) {

@@ -171,7 +171,11 @@ impl WithdrawalCodec for Withdrawals {
         let tag = extra.destination_tag;
         let data = (
             (extra.sequence, extra.fee, extra.last_ledger_sequence),
-            (extra.flags, tag.unwrap_or_default(), tag.is_some()),
+            (
+                extra.flags.unwrap_or_default(),
+                tag.unwrap_or_default(),
+                tag.is_some(),
+            ),
         );
         // Static members have a flat encoding, however they are grouped.
         Ok(data.abi_encode_params())
@@ -187,9 +191,9 @@ struct RequestExtra {
     fee: u64,
     #[serde(deserialize_with = "json::text::deserialize")]
     last_ledger_sequence: u32,
-    #[serde(default)]
-    flags: u32,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::optional")]
+    flags: Option<u32>,
+    #[serde(default, deserialize_with = "json::optional")]
     destination_tag: Option<u32>,
 }
 

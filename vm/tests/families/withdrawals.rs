@@ -431,6 +431,62 @@ fn wallet_ranges_and_all_the_xrp_bound_an_id() {
     assert!(xrp(100_000_000_000_000_001).is_err());
 }
 
+#[test]
+fn a_number_of_a_withdraw_request_is_one_however_it_is_written() {
+    let told = |extra: &Value| {
+        let call = json!({
+            "chainId": "xrp", "depository": "r", "currency": "XRP", "amount": "1",
+            "spenderChainId": "base", "spender": "0x", "receiver": "r", "nonce": "0x",
+            "additionalData": {"xrp-vm": extra},
+        });
+        let call: WithdrawCall = serde_json::from_value(call).unwrap();
+        codec("xrp-vm").request_data(&call)
+    };
+    let bare = json!({"sequence": 1, "fee": "12", "lastLedgerSequence": 9});
+    let with = |name: &str, value: Value| {
+        let mut extra = bare.clone();
+        extra[name] = value;
+        told(&extra)
+    };
+    let tagged = with("destinationTag", json!(7)).unwrap();
+    let most = with("destinationTag", json!(u32::MAX)).unwrap();
+    let bare = told(&bare).unwrap();
+    for (name, value, data) in [
+        ("destinationTag", json!("7"), &tagged),
+        ("destinationTag", json!("0x7"), &tagged),
+        ("destinationTag", json!(7.0), &tagged),
+        ("destinationTag", json!("4294967295"), &most),
+        ("destinationTag", json!(null), &bare),
+        ("flags", json!(null), &bare),
+        ("flags", json!("0"), &bare),
+        ("flags", json!(-0.0), &bare),
+        ("fee", json!(12.0), &bare),
+        ("sequence", json!(1.0), &bare),
+    ] {
+        let told = with(name, value.clone());
+        assert_eq!(told.as_ref(), Ok(data), "{name} {value}");
+    }
+    // No tag is another payment than tag 0.
+    assert_ne!(with("destinationTag", json!("0")), Ok(bare));
+    for (name, value) in [
+        ("destinationTag", json!(4_294_967_296_u64)),
+        ("destinationTag", json!("4294967296")),
+        ("destinationTag", json!(4_294_967_296.0)),
+        ("destinationTag", json!(7.5)),
+        ("destinationTag", json!("seven")),
+        ("destinationTag", json!("")),
+        ("flags", json!(-1)),
+        ("flags", json!(-1.0)),
+        ("fee", json!(12.5)),
+        // Readers of JSON round it.
+        ("fee", json!(9_007_199_254_740_992.0)),
+        ("fee", json!(1e300)),
+        ("sequence", json!(null)),
+    ] {
+        assert!(with(name, value.clone()).is_err(), "{name} {value}");
+    }
+}
+
 pub const WITNESS: &str = "bc1q6mh85fqufg6ajscyu4qrwj9qscwnt5l2hv9ah5";
 const LEGACY: &str = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT";
 
