@@ -2,9 +2,11 @@
 //! no route and no claim: the oracle, the integrator API and the quotes share it.
 
 mod fault;
+mod objects;
 mod scalar;
 
 pub use fault::{Cause, Fault, short};
+pub use objects::Objects;
 pub use scalar::{Digits, Flag, MAX_NUMBER, Number, Text, number};
 
 /// Schemas that types do not derive.

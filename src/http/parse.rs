@@ -11,7 +11,7 @@ use serde::{
 use serde_json::{Map, Value, error::Category};
 
 use super::ApiError;
-use crate::json::{Cause, Fault, short};
+use crate::json::{Cause, Fault, Objects, short};
 
 const JSON: &str = "application/json";
 
@@ -41,9 +41,9 @@ fn media(content_type: Option<&str>) -> &str {
     media.split(';').next().unwrap_or_default().trim()
 }
 
-/// Reads `value` as `T`. A 400 names the first wrong field and what was expected.
+/// Reads `value` as `T`; no array stands for an object. A 400 names the first wrong field and what was expected.
 pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
-    serde_path_to_error::deserialize(value).map_err(|error| wrong("body", error))
+    serde_path_to_error::deserialize(Objects(value)).map_err(|error| wrong("body", error))
 }
 
 /// Reads a query string as `T`, with the errors of [`typed`]. It ignores unknown parameters and refuses a parameter
@@ -405,6 +405,14 @@ mod tests {
                 "INVALID_FIELD inputs[0]: expected an object",
             ),
             (
+                r#"{"chainId":"a","inputs":[[0]]}"#,
+                "INVALID_FIELD inputs[0]: expected an object",
+            ),
+            (
+                r#"{"chainId":"a","inputs":[{"inputIndex":0},[0]]}"#,
+                "INVALID_FIELD inputs[1]: expected an object",
+            ),
+            (
                 r#"{"chainId":"a","mode":"x"}"#,
                 "INVALID_FIELD mode: expected `fast` or `slow`",
             ),
@@ -416,6 +424,9 @@ mod tests {
         let accepted = serde_json::json!({"chainId": 1, "mode": "slow", "foo": {}, "inputs": null});
         let dto: Dto = typed(accepted).expect("accepted");
         assert_eq!((dto.chain_id.0.as_str(), dto.inputs.is_none()), ("1", true));
+        // What no type says anything about is as free as it was, and one element still stands for itself.
+        let free = serde_json::json!({"chainId": ["a"], "foo": [[0]], "inputs": [{"inputIndex": [0], "x": [[1]]}]});
+        assert!(typed::<Dto>(free).is_ok());
     }
 
     proptest::proptest! {

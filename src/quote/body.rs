@@ -10,7 +10,7 @@ use utoipa::{
 };
 
 use super::code::{Code, Refused};
-use crate::json::{self, Cause, Digits, Fault, Flag, Number, Text};
+use crate::json::{self, Cause, Digits, Fault, Flag, Number, Objects, Text};
 
 /// Every field; unknown ones are ignored, and one that is null is not there. What a value must be is
 /// decided in [`Intent::of`](super::intent::Intent::of).
@@ -164,13 +164,8 @@ impl Body {
     /// Reads a JSON object. A field that cannot be read is refused with its path, what was expected, and
     /// the code of the cause.
     pub fn read(mut json: Value) -> Result<Self, Refused> {
-        if !json.is_object() {
-            let what = "body: expected an object";
-            return Err(Refused::new(Code::InvalidField, what));
-        }
         leave_out_nulls(&mut json);
-        objects(&json)?;
-        serde_path_to_error::deserialize(json).map_err(unread)
+        serde_path_to_error::deserialize(Objects(json)).map_err(unread)
     }
 }
 
@@ -190,24 +185,6 @@ fn leave_out_nulls(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(leave_out_nulls),
         _ => {}
     }
-}
-
-/// Whether objects stand where they must: an array of their fields' values would be read as well.
-fn objects(body: &Value) -> Result<(), Refused> {
-    let data = body.get("additionalData");
-    let data = data.map(|data| ("additionalData".to_owned(), data));
-    let lists = ["txs", "authorizationList", "appFees"].into_iter();
-    let lists = lists.flat_map(|name| {
-        let items = body.get(name).and_then(Value::as_array);
-        let items = items.into_iter().flatten().enumerate();
-        items.map(move |(at, item)| (format!("{name}[{at}]"), item))
-    });
-    let mut all = data.into_iter().chain(lists);
-    let wrong = |(path, _): (String, &Value)| {
-        Refused::new(Code::InvalidField, format!("{path}: expected an object"))
-    };
-    let found = all.find(|(_, value)| !value.is_object());
-    found.map_or(Ok(()), |found| Err(wrong(found)))
 }
 
 /// The code of a cause. A tolerance that is no number has a code of its own (guide: protocol 11.8).

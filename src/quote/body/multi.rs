@@ -10,7 +10,7 @@ use utoipa::{
 
 use super::{Body, leave_out_nulls, on, unread};
 use crate::{
-    json::{self, Digits, Flag, Number},
+    json::{self, Digits, Flag, Number, Objects},
     quote::code::{Code, Refused},
 };
 
@@ -116,8 +116,9 @@ impl MultiBody {
     /// refused with its path, what was expected, and the code of the cause.
     pub fn read(mut json: Value) -> Result<Vec<Body>, Refused> {
         leave_out_nulls(&mut json);
-        origins_are_objects(&json)?;
-        let asked: Self = serde_path_to_error::deserialize(&json).map_err(unread)?;
+        check_origins(&json)?;
+        let asked = Objects(json.clone());
+        let asked: Self = serde_path_to_error::deserialize(asked).map_err(unread)?;
         asked.refuse(&json)?;
         let shared = asked.shared(json)?;
         let origins = asked.origins.into_iter();
@@ -184,17 +185,11 @@ fn invalid(what: impl Into<String>) -> Refused {
     Refused::new(Code::InvalidField, what)
 }
 
-/// An array of their fields' values would be read as well.
-fn origins_are_objects(json: &Value) -> Result<(), Refused> {
-    if !json.is_object() {
-        return Err(invalid("body: expected an object"));
-    }
+/// Refuses an origin with what stands beside all of them.
+fn check_origins(json: &Value) -> Result<(), Refused> {
     let origins = json.get("origins").and_then(Value::as_array);
     for (at, origin) in origins.into_iter().flatten().enumerate() {
-        let Value::Object(fields) = origin else {
-            return Err(invalid(format!("origins[{at}]: expected an object")));
-        };
-        if let Some(name) = SHARED.iter().find(|name| fields.contains_key(**name)) {
+        if let Some(name) = SHARED.iter().find(|name| origin.get(**name).is_some()) {
             let what = format!("origins[{at}].{name}: expected beside origins, for all of them");
             return Err(invalid(what));
         }
