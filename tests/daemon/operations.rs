@@ -357,6 +357,36 @@ async fn what_reads_nothing_of_a_chain_is_signed_without_its_providers() {
     daemon.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_to_which_nothing_is_authorized_is_named_before_a_signature_is_asked_for() {
+    let world = world::world().await;
+    let daemon = daemon().recorded(&world).start().await;
+    let unsigned = |chain: &str| {
+        let mut body = authorization(chain, [ZERO, RECEIVER], &Value::Null);
+        body.as_object_mut().unwrap().remove("ownerSignature");
+        body
+    };
+    let (unserved, unknown) = ("WITHDRAWALS_UNSUPPORTED", "CHAIN_NOT_AVAILABLE");
+    // With neither a signature nor a returned deposit, and with a deposit of which nothing is said.
+    for (chain, codes) in [
+        ("hyperliquid", [unserved; 2]),
+        ("xrp", [unserved; 2]),
+        ("nowhere", [unknown; 2]),
+        (
+            "ethereum",
+            ["OWNER_SIGNATURE_MISSING", "RECOVERY_INCOMPLETE"],
+        ),
+    ] {
+        for (returned, code) in [false, true].into_iter().zip(codes) {
+            let mut body = unsigned(chain);
+            body["recoverMode"] = json!(returned);
+            let answer = daemon.attest(AUTHORIZATIONS, &body).await;
+            assert_eq!(answer.code(), code, "{chain} {}", answer.body);
+        }
+    }
+    daemon.stop().await;
+}
+
 /// A key of one's own is all that a nonce mapping needs.
 #[tokio::test(flavor = "multi_thread")]
 async fn below_the_reserve_what_costs_a_stranger_nothing_is_signed_for_keys() {

@@ -139,7 +139,9 @@ pub async fn authorize(state: Shared, request: Request) -> Result<Response, ApiE
         proof: request.json()?,
     };
     let question = question(&request, ask.request.request_peer_signatures);
-    let proof = ask.proof.proof();
+    // Said before a signature is asked for, which would not help.
+    state.oracle.check_authorizable(&ask.request.chain_id)?;
+    let proof = ask.proof.proof()?;
     let claim = ask.request.claim();
     let claim = OwnedClaim {
         depository: claim.depository,
@@ -154,7 +156,7 @@ pub async fn authorize(state: Shared, request: Request) -> Result<Response, ApiE
             nonce: claim.nonce,
             additional: claim.additional,
         },
-        proof: proof?,
+        proof,
     };
     let answer = state.oracle.authorization(&claim, question.as_ref());
     let answer = answer.await?;

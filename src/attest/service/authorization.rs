@@ -47,11 +47,7 @@ impl Attestor {
         question: Option<&Question>,
     ) -> Result<AuthorizationAnswer, Error> {
         let requested = &claim.requested;
-        let missing = || Refusal::ChainNotAvailable((&requested.chain).into());
-        let family = self.family(&requested.chain).ok_or_else(missing)?;
-        if !family.authorizable {
-            return Err(Refusal::NotAuthorizable(family.name).into());
-        }
+        self.check_authorizable(&requested.chain)?;
         let spec = match claim.proof {
             Proof::Signature(_) => self.spec(&requested.chain)?,
             Proof::Return(_) => &self.chain(&requested.chain)?.spec,
@@ -93,6 +89,15 @@ impl Attestor {
             domain,
             signatures,
         })
+    }
+
+    /// Refuses a chain to which nothing is authorized, whoever signs for it.
+    pub fn check_authorizable(&self, chain: &str) -> Result<(), Refusal> {
+        match self.family(chain) {
+            None => Err(Refusal::ChainNotAvailable(chain.into())),
+            Some(family) if !family.authorizable => Err(Refusal::NotAuthorizable(family.name)),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Refuses a request for whose depository the hub's own allocator has no builder: it would use up the returned deposit
