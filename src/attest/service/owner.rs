@@ -60,13 +60,20 @@ pub struct Returned {
     chain: ChainId,
     transaction: TxRef,
     block: Block,
+    /// The hub, and the block at which it shows the recovery; `None` where it does not say.
+    shown: Option<(ChainId, Block)>,
 }
 
 impl Returned {
-    /// The statement, resting on the deposit's block, that follows one which this deposit allowed.
+    /// The statement, resting on the deposit's block and the one that shows its recovery, that follows one which this
+    /// deposit allowed.
     #[must_use]
     pub fn ground(&self, statement: Statement) -> Statement {
-        statement.resting_on(&self.chain, &self.transaction, &self.block)
+        let statement = statement.resting_on(&self.chain, &self.transaction, &self.block);
+        match &self.shown {
+            Some((hub, block)) => statement.as_of(hub, block),
+            None => statement,
+        }
     }
 
     /// The statement that this deposit allows, and no other one.
@@ -170,7 +177,8 @@ impl Attestor {
         destination.check(&terms, message)?;
         self.check_unpaid(message, order).await?;
         let recovery = execution::recovered(message)?.idempotency_key;
-        self.check_recovered(recovery).await?;
+        let shown = self.check_recovered(recovery).await?;
+        let hub = ChainId::new(&self.hub.settings.id);
         let receipt = seen.receipt().map_err(Refusal::from)?;
         Ok(Some(Returned {
             onchain_id: message.onchain_id,
@@ -178,6 +186,7 @@ impl Attestor {
             chain: seen.spec.id.clone(),
             transaction: seen.transaction.clone(),
             block: receipt.block.clone(),
+            shown: shown.map(|block| (hub, block)),
         }))
     }
 
@@ -198,18 +207,19 @@ impl Attestor {
 
     /// Refuses a deposit whose recovery, the execution with this idempotency key, the hub has not applied: the
     /// depositor's account then holds other money only. Whoever pays may name anybody as the depositor, and writes the
-    /// order, so the hub has to say so; a hub that gives no answer is believed only where no real money is at stake.
-    async fn check_recovered(&self, recovery: B256) -> Result<(), Error> {
+    /// order, so the hub has to say so; a hub that gives no answer is believed only where no real money is at stake. The
+    /// block at which it says so; `None` without an answer.
+    async fn check_recovered(&self, recovery: B256) -> Result<Option<Block>, Error> {
         let Some(block) = self.hub.settled().await? else {
             return Err(Refusal::NotRecovered.into());
         };
         match self.hub.is_executed(recovery, &block).await {
-            Ok(true) => Ok(()),
+            Ok(true) => Ok(Some(block)),
             Ok(false) => Err(Refusal::NotRecovered.into()),
             Err(error) if self.shown_recoveries => Err(error.into()),
             Err(error) => {
                 tracing::warn!(%error, "the hub does not answer whether it gave a deposit back");
-                Ok(())
+                Ok(None)
             }
         }
     }

@@ -179,6 +179,30 @@ async fn a_deposit_that_returned_allows_an_authorization_or_an_initiation() {
     assert_eq!(authorized(&bound, &claim).await, "ORDER_NOT_GIVEN_UP");
 }
 
+/// The blocks of the hub that statements rest on.
+async fn watched_at_hub(world: &World) -> Vec<Block> {
+    let hub = vm::ChainId::new("relay");
+    let rows = world.oracle.journal.watched(&hub, None, 9).await.unwrap();
+    rows.into_iter().map(|row| row.block).collect()
+}
+
+/// A hub that loses the recovery has given nothing back.
+#[tokio::test]
+async fn what_a_returned_deposit_allows_rests_on_the_hubs_block_that_shows_its_recovery() {
+    let fixture = Fixture::new();
+    let (world, claim) = (with_allocator(given_back(&fixture)), returning(&fixture));
+    assert_eq!(authorized(&world, &claim).await, "OK");
+    assert_eq!(watched_at_hub(&world).await, [fixtures::block(10)]);
+    // Nothing was read at the hub for an owner's own word, or it gave no answer.
+    let world = with_allocator(funded());
+    assert_eq!(authorized(&world, &owned(|_| {})).await, "OK");
+    assert_eq!(watched_at_hub(&world).await, []);
+    let world = with_allocator(given_back(&fixture));
+    *world.hub.executed.lock().unwrap() = None;
+    assert_eq!(authorized(&world, &claim).await, "OK");
+    assert_eq!(watched_at_hub(&world).await, []);
+}
+
 #[tokio::test]
 async fn an_order_that_another_named_authorizes_a_withdrawal_to_the_depositor_only() {
     for (recipient, expected) in [(RECIPIENT, "DEPOSIT_NAMED_BY_OTHER"), (DEPOSITOR, "OK")] {
