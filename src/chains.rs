@@ -73,6 +73,9 @@ impl Chains {
                 );
             }
         }
+        if config.is_production() {
+            check_numbers(&list, mistakes);
+        }
         for name in config.chains.iter().flatten() {
             if !by_id.contains_key(name) {
                 mistakes.add(
@@ -249,6 +252,23 @@ impl Chains {
     /// The hub file's object, variables resolved, without its providers: they may hold credentials.
     pub fn hub_entry(&self) -> &Map<String, Value> {
         &self.hub_entry
+    }
+}
+
+/// Refuses two chains of a family with one number at the hub: one deposit would be minted under both names. Worlds of
+/// tests share numbers.
+fn check_numbers(list: &[Loaded], mistakes: &mut Mistakes) {
+    let mut known = HashMap::new();
+    for loaded in list {
+        let Some(number) = loaded.hub_chain_id else {
+            continue;
+        };
+        let (family, id) = (loaded.vm_type.as_str(), loaded.id.as_str());
+        let first = *known.entry((family, number)).or_insert(id);
+        if first != id {
+            let what = format!("chains {first} and {id} have one hubChainId, {number}");
+            mistakes.add("CHAINS_FILE", what);
+        }
     }
 }
 

@@ -560,6 +560,32 @@ fn bad_entries_are_named() {
 }
 
 #[test]
+fn chains_of_a_family_share_no_number_where_they_serve_others() {
+    let loads = |environment: &str, second: &str| {
+        let first = r#"{"id":"one","vmType":"ethereum-vm","hubChainId":"7"}"#;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("[{first},{second}]")).unwrap();
+        let (path, hub) = (file.path().to_str().unwrap(), STAGING[2]);
+        load(&[("ENVIRONMENT", environment), ("CHAINS_FILE", path), hub])
+    };
+    let same = r#"{"id":"two","vmType":"ethereum-vm","hubChainId":"7"}"#;
+    for environment in ["mainnets.prod", "testnets.prod"] {
+        let text = loads(environment, same).err().unwrap().to_string();
+        let wanted = "chains one and two have one hubChainId, 7";
+        assert!(text.contains(wanted), "{environment}: {text}");
+    }
+    assert_eq!(loads("staging", same).unwrap().list().len(), 2);
+    for other in [
+        r#"{"id":"two","vmType":"ethereum-vm","hubChainId":"8"}"#,
+        r#"{"id":"two","vmType":"gateway-vm","hubChainId":"7"}"#,
+        r#"{"id":"two","vmType":"gateway-vm"},{"id":"three","vmType":"gateway-vm"}"#,
+    ] {
+        let found = loads("mainnets.prod", other);
+        assert!(found.is_ok(), "{other}: {}", found.err().unwrap());
+    }
+}
+
+#[test]
 fn providers_and_quorum_are_found_by_id_whatever_the_file_calls_the_url() {
     let three = "https://a.example,https://b.example,https://c.example";
     let file = |url: &str| {
@@ -621,7 +647,7 @@ fn variable_names_replace_what_is_not_a_letter_or_digit() {
     );
 }
 
-/// The bundled lists name `$<ID>_RPC_URL` for every chain, and nothing twice.
+/// The bundled lists name `$<ID>_RPC_URL` for every chain, and no id and no number at the hub twice.
 #[test]
 fn bundled_lists_follow_the_naming_rule() {
     for (_, chains, _) in files::BUNDLED {
@@ -632,6 +658,9 @@ fn bundled_lists_follow_the_naming_rule() {
             let expected = format!("${}", variable(&id, "RPC_URL"));
             assert_eq!(entry["httpRpcUrl"], expected);
             assert!(seen.insert(id));
+            let number = &entry["hubChainId"];
+            let number = format!("{} {number}", entry["vmType"]);
+            assert!(seen.insert(number.clone()), "{number}");
         }
     }
 }

@@ -35,16 +35,16 @@ fn file(place: &TempDir, name: &str, content: &Value) -> String {
 }
 
 fn chains(place: &TempDir, tiers: Value) -> String {
-    let chain = |id: &str, url: &str, tiers: Value| {
+    let chain = |[id, number, url]: [&str; 3], tiers: Value| {
         json!({
-            "id": id, "vmType": "ethereum-vm", "httpRpcUrl": url, "hubChainId": "1",
+            "id": id, "vmType": "ethereum-vm", "httpRpcUrl": url, "hubChainId": number,
             "depository": "0x5fbdb2315678afecb367f032d93f642f64180aa3",
             "additionalData": {"fastMode": {"finalityTiers": tiers}},
         })
     };
     let list = json!([
-        chain("one", "http://127.0.0.1:1/", tiers),
-        chain("two", "$TWO_RPC_URL", json!({})),
+        chain(["one", "1", "http://127.0.0.1:1/"], tiers),
+        chain(["two", "2", "$TWO_RPC_URL"], json!({})),
     ]);
     file(place, "chains.json", &list)
 }
