@@ -83,22 +83,25 @@ fn open_files() {
     }
 }
 
-/// SIGTERM and Ctrl-C. From here on neither ends the process by itself: who reads that it listens may send one.
-fn signals() -> io::Result<[Signal; 2]> {
+/// SIGTERM, Ctrl-C, and the end of the terminal. From here on none ends the process by itself: who reads that it listens
+/// may send one.
+fn signals() -> io::Result<[Signal; 3]> {
     Ok([
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
+        signal(SignalKind::hangup())?,
     ])
 }
 
 /// Each of them drains.
 async fn cancel_on_signal(
-    [mut terminate, mut interrupt]: [Signal; 2],
+    [mut terminate, mut interrupt, mut hangup]: [Signal; 3],
     shutdown: CancellationToken,
 ) {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        _ = hangup.recv() => {}
     }
     tracing::info!("shutting down: finishing requests under way");
     shutdown.cancel();

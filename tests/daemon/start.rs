@@ -388,6 +388,14 @@ fn more_connections_than_files_leave_the_store_and_the_operator_theirs() {
 
 #[test]
 fn sigterm_lets_requests_under_way_finish() {
+    // The last is what the end of a terminal sends.
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        lets_requests_finish(signal);
+    }
+}
+
+/// Sends this to a daemon with requests under way.
+fn lets_requests_finish(signal: &str) {
     let place = TempDir::new().unwrap();
     let (chains, hub) = (chains(&place, json!({})), hub(&place, ORACLE));
     let data = place.path().join("data").display().to_string();
@@ -418,12 +426,16 @@ fn sigterm_lets_requests_under_way_finish() {
         client.read_exact(&mut told).unwrap();
     }
     let mut idle = TcpStream::connect(&address).unwrap();
-    let term = Command::new("kill")
-        .args(["-TERM", &child.id().to_string()])
-        .status();
-    assert!(term.unwrap().success());
+    let id = child.id().to_string();
+    let send = || {
+        let sent = Command::new("kill").args([signal, &id]).status();
+        assert!(sent.unwrap().success());
+    };
+    send();
     let draining = |line: &Value| line["message"].to_string().contains("shutting down");
-    assert!(lines.any(|line| draining(&line)));
+    assert!(lines.any(|line| draining(&line)), "{signal}");
+    // Whoever cannot wait cuts nothing short.
+    send();
     assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0);
     for mut client in clients {
         client.write_all(body.as_bytes()).unwrap();
@@ -438,6 +450,6 @@ fn sigterm_lets_requests_under_way_finish() {
         );
         assert!(body.contains("\"code\":"), "{answer}");
     }
-    assert!(lines.any(|line| line["message"] == "stopped"));
-    assert!(child.wait().unwrap().success());
+    assert!(lines.any(|line| line["message"] == "stopped"), "{signal}");
+    assert!(child.wait().unwrap().success(), "{signal}");
 }
