@@ -24,6 +24,8 @@ use crate::{
 pub struct Ask {
     pub order: Order,
     pub order_signature: Text,
+    /// One for each input of the order. One of an input that the order does not have is refused; without `force` a
+    /// second one of an input, too.
     #[schema(max_items = 64)]
     pub inputs: Vec<InputEntry>,
     pub fill: FillEntry,
