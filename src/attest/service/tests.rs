@@ -301,6 +301,14 @@ impl World {
         self.aurora.payloads.lock().unwrap().insert(id, payload);
     }
 
+    /// The same world, whose `ethereum` has no more than five blocks above the fixtures' transactions.
+    fn early(self) -> Self {
+        for head in [&self.ethereum.head, &self.ethereum.fresh] {
+            head.lock().unwrap().block = fixtures::block(15);
+        }
+        self
+    }
+
     async fn fill(&self, fixture: &Fixture) -> Result<OutcomeAnswer, Error> {
         self.oracle.fill(&fill_claim(fixture), None).await
     }

@@ -18,7 +18,7 @@ pub(super) fn with_allocator(mut world: World) -> World {
     world
 }
 
-async fn authorized(world: &World, claim: &OwnedClaim) -> &'static str {
+pub(super) async fn authorized(world: &World, claim: &OwnedClaim) -> &'static str {
     word(world.oracle.authorization(claim, None).await)
 }
 

@@ -14,7 +14,11 @@ use vm::{
     },
 };
 
-use super::{payload::with_spender, *};
+use super::{
+    authorization::{authorized, with_allocator},
+    payload::with_spender,
+    *,
+};
 use crate::attest::owner::{OwnerSignature, Requested};
 
 fn requested(kind: Kind) -> Requested {
@@ -491,6 +495,30 @@ async fn a_deposit_that_returned_goes_where_its_order_refunds_it() {
         change(&mut world);
         assert_eq!(world.initiated(&claim).await, *code, "{at}");
     }
+}
+
+/// A reorg may still take it away.
+#[tokio::test]
+async fn a_deposit_that_is_not_final_allows_nothing() {
+    let fixture = Fixture::new();
+    let (claim, end) = (returning(&fixture), ended(returning(&fixture)));
+    let asked = async |world: &World| {
+        let initiated = world.initiated(&claim).await;
+        let told = word(world.oracle.owned_initiated(&claim, None).await);
+        let end = word(world.oracle.owned_withdrawal(&end, None).await);
+        [initiated, told, end]
+    };
+    // A deposit allows an initiation or an authorization.
+    let world = given_back(&fixture).early();
+    let other = with_allocator(given_back(&fixture)).early();
+    let early = "TRANSACTION_NOT_FINALIZED";
+    assert_eq!(asked(&world).await, [early; 3]);
+    assert_eq!(authorized(&other, &claim).await, early);
+    for world in [&world, &other] {
+        *world.ethereum.fresh.lock().unwrap() = fixture.deposits[0].head.clone();
+    }
+    assert_eq!(asked(&world).await, ["OK"; 3]);
+    assert_eq!(authorized(&other, &claim).await, "OK");
 }
 
 /// Two refunds in one currency, or one in another currency than the deposit's.

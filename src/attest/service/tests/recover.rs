@@ -105,6 +105,17 @@ async fn goes_back(fixture: &Fixture) {
     );
 }
 
+/// A reorg may still take it away.
+#[tokio::test]
+async fn a_deposit_that_is_not_final_does_not_return() {
+    let fixture = wrong_currency();
+    let world = funded(&fixture).early();
+    let found = recovered(&world, &claim(&fixture, true)).await;
+    assert_eq!(found, "TRANSACTION_NOT_FINALIZED");
+    *world.ethereum.fresh.lock().unwrap() = fixture.deposits[0].head.clone();
+    assert_eq!(recovered(&world, &claim(&fixture, true)).await, "OK");
+}
+
 #[tokio::test]
 async fn what_a_fill_may_be_claimed_for_waits_for_the_solvers_word_or_seven_days() {
     let fixture = Fixture::new();
