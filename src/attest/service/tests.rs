@@ -309,6 +309,15 @@ impl World {
         self
     }
 
+    /// The watched blocks of `chain` on which statements of this kind rest, lowest first.
+    async fn watched(&self, chain: &str, kind: &str) -> Vec<Block> {
+        let chain = vm::ChainId::new(chain);
+        let rows = self.oracle.journal.watched(&chain, None, 9).await;
+        let rows = rows.unwrap().into_iter();
+        let of_kind = rows.filter(|row| row.statement.split('/').next() == Some(kind));
+        of_kind.map(|row| row.block).collect()
+    }
+
     async fn fill(&self, fixture: &Fixture) -> Result<OutcomeAnswer, Error> {
         self.oracle.fill(&fill_claim(fixture), None).await
     }

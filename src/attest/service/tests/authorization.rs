@@ -261,6 +261,8 @@ async fn hashes_are_signed_in_the_order_of_their_indexes() {
     let own = world.oracle.journal.signer();
     assert_eq!(signatures[0].signature.recover(&digest), Ok(own));
     assert_eq!(signed.allocator, ALLOCATOR);
+    let watched = world.watched("relay", "inclusion").await;
+    assert_eq!(watched, [fixtures::block(10)]);
     // Each list of indexes is a statement, and they agree about each index.
     assert_eq!(included(&world, &[0]).await, "OK");
     assert_eq!(included(&world, &[2, 0]).await, "OK");

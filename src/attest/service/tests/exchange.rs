@@ -58,6 +58,10 @@ async fn deposit_and_request_are_signed_together() {
         );
         let again = world.oracle.exchange(&claim, None).await.unwrap();
         assert_eq!(again.signatures, first.signatures);
+        // The request rests on the deposit's block, too.
+        let deposited = fixture.deposits[0].seen().receipt().unwrap().block.clone();
+        let kind = format!("withdraw-and-{outcome}");
+        assert_eq!(world.watched("ethereum", &kind).await, [deposited]);
         // The execution is that of the deposit's own route.
         let deposit = deposit_claim(&fixture.deposits[0]);
         let deposit = world.oracle.deposit(&deposit, None).await.unwrap();

@@ -151,6 +151,9 @@ async fn a_deposit_that_returned_is_initiated_and_then_told_to_the_allocator() {
     // Nobody may have signed for what somebody sends there.
     *world.hub.balance.lock().unwrap() = U256::from(1001);
     assert_eq!(told(&world, &claim).await, "OK");
+    // It rests on the deposit's block, too.
+    let deposited = fixture.deposits[0].seen().receipt().unwrap().block.clone();
+    assert_eq!(world.watched("ethereum", "payload").await, [deposited]);
     // Nobody signed what else the allocator is told.
     let mut more = claim;
     more.requested.additional = Some(Map::from_iter([("x".to_owned(), Value::Null)]));

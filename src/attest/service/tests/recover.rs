@@ -103,6 +103,18 @@ async fn goes_back(fixture: &Fixture) {
         recovered(&world, &claim(fixture, false)).await,
         "ORDER_REQUIRED"
     );
+    // It rests on the deposit's block, and on the hub's that shows the balance.
+    let deposited = fixture.deposits[0].seen().receipt().unwrap().block.clone();
+    for (chain, block) in [("ethereum", deposited), ("relay", fixtures::block(10))] {
+        assert_eq!(world.watched(chain, "recover").await, [block], "{chain}");
+        let (journal, halted) = (&world.oracle.journal, vm::ChainId::new(chain));
+        journal.halt(&halted, "reorg", 1).await.unwrap();
+        let held = recovered(&world, &claim(fixture, true)).await;
+        assert_eq!(held, "journal", "{chain}");
+        let id = journal.halted(&halted).await.unwrap().unwrap().id();
+        assert!(journal.clear(&halted, &id).await.unwrap());
+    }
+    assert_eq!(recovered(&world, &claim(fixture, true)).await, "OK");
 }
 
 /// A reorg may still take it away.
