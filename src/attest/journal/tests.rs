@@ -21,7 +21,7 @@ use super::*;
 use crate::{
     attest::{
         basis, evidence,
-        statement::{Mode, Verdict},
+        statement::{self, Mode, Verdict},
     },
     sign::raw::RawKey,
     store::{Kind, Range, memory::MemoryStore, sled::SledStore},
@@ -304,14 +304,24 @@ fn a_halt_is_expected_once_for_each_chain() {
 #[tokio::test]
 async fn a_halted_chain_holds_back_what_rests_on_no_block_of_it() {
     let (journal, _) = serviced();
+    let (hub, account) = (ChainId::new("relay"), EvmAddress::repeat_byte(7));
     let withdrawal = Statement::withdrawal(&base(), b(1), Verdict::Expired, b(1));
-    for (chain, statement) in [
-        (base(), withdrawal),
-        (ChainId::new("relay"), initiation(1, 1, 2)),
-    ] {
+    let ending = (statement::Outcome::Fill, b(1), b(2));
+    let of_hub = [
+        initiation(1, 1, 2),
+        Statement::authorization(&hub, (account, b(2)), b(1), b(3)),
+        Statement::exchange(&hub, ending, b(4)),
+        Statement::inclusion(&hub, b(1), &[(U256::ZERO, b(9))], b(5)),
+        Statement::payload(&hub, account, b(1), b(6)),
+        Statement::transfer(&hub, (account, "a"), b(1), b(7)),
+        Statement::trigger(&hub, b(1), b(8)),
+    ];
+    let of_hub = of_hub.map(|statement| (hub.clone(), statement));
+    for (chain, statement) in [(base(), withdrawal)].into_iter().chain(of_hub) {
         journal.halt(&chain, "reorg", 1).await.unwrap();
         let held = journal.sign(&statement, 2).await;
-        assert!(matches!(held, Err(JournalError::Halted(halted)) if halted == chain));
+        let is_held = matches!(held, Err(JournalError::Halted(halted)) if halted == chain);
+        assert!(is_held, "{}", statement.key);
         let id = journal.halted(&chain).await.unwrap().unwrap().id();
         assert!(journal.clear(&chain, &id).await.unwrap());
         journal.sign(&statement, 3).await.unwrap();
