@@ -163,6 +163,43 @@ mod tests {
     }
 
     #[test]
+    fn annex_and_script_path_hide_no_open_signature() {
+        let ending = |length: usize, last: u8| {
+            let mut item = vec![7; length];
+            item[length - 1] = last;
+            item
+        };
+        let (open, sound) = (ending(65, 0x83), ending(64, 0x83));
+        let (leaf, annex) = (vec![0xac], vec![0x50, 1]);
+        // Of two control blocks the long one looks like an open signature.
+        let (short, long) = (ending(33, 1), ending(65, 0x83));
+        let mut alone = open.clone();
+        alone[0] = 0x50;
+        let cases = [
+            (vec![open.clone(), annex.clone()], true),
+            (vec![open.clone(), leaf.clone(), short.clone()], true),
+            (vec![open, leaf.clone(), short, annex.clone()], true),
+            // The only item is no annex.
+            (vec![alone], true),
+            (vec![sound.clone(), annex.clone()], false),
+            (vec![sound.clone(), leaf.clone(), long.clone()], false),
+            (vec![sound, leaf, long, annex], false),
+        ];
+        let (one, two) = (script(1, false), script(2, true));
+        let first = (input(vec![der(ALL), vec![2; 33]]), one);
+        for (at, (items, is_left_open)) in cases.into_iter().enumerate() {
+            let second = (input(items), two.clone());
+            let (inputs, spent) = ([second.0.clone()], [Some(two.clone())]);
+            assert_eq!(is_open(&inputs, &spent), is_left_open, "{at}");
+            let alone = count(std::slice::from_ref(&second));
+            assert_eq!(alone, (!is_left_open).then_some(1), "{at}");
+            // Both owners signed the whole.
+            let both = count(&[first.clone(), second]);
+            assert_eq!(both, (!is_left_open).then_some(2), "{at}");
+        }
+    }
+
+    #[test]
     fn legacy_signatures_stand_in_the_script() {
         let one = script(1, false);
         let by = |kind| {
