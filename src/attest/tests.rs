@@ -2,8 +2,11 @@
 
 mod bitcoin;
 
+use std::collections::{HashMap, HashSet};
+
 use alloy::primitives::aliases::U1024;
-use vm::{FillRouters, PaymentKind, Transaction, U256};
+use proptest::{collection, sample};
+use vm::{B256, ChainId, FAMILIES, FillRouters, PaymentKind, Transaction, U256};
 
 use super::{
     backing,
@@ -752,6 +755,105 @@ fn deposits_of_one_transaction_have_ids_of_their_own() {
     read.deposits().push(again);
     let messages = deposit::settled(&read.seen()).unwrap();
     assert_ne!(messages[0].onchain_id, messages[1].onchain_id);
+}
+
+/// The chain of a deposit, its transaction and its index.
+type Named<'a> = (&'a str, &'a str, u32);
+
+/// The id of the deposit of `read`, once it is called so.
+fn onchain_id(read: &mut fixtures::Read, (chain, transaction, index): Named<'_>) -> B256 {
+    read.spec.id = ChainId::new(chain);
+    read.tx.text = transaction.into();
+    read.deposits()[0].index = index;
+    deposit::listed(&read.seen()).unwrap()[0].onchain_id
+}
+
+/// All ways to make two texts of one. A separator between them belongs to one of them, or to none.
+fn halves(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    (0..=text.len()).flat_map(move |at| {
+        let (before, after) = text.split_at(at);
+        let without = after.strip_prefix(|first: char| !first.is_alphanumeric());
+        let all = std::iter::once(after).chain(without);
+        all.map(move |after| (before, after))
+    })
+}
+
+/// All deposits that can be called by what is in `text`. A transaction's id has no colon.
+fn named_in(text: &str) -> Vec<Named<'_>> {
+    let all = halves(text).flat_map(|(chain, rest)| {
+        halves(rest).filter_map(move |(transaction, digits)| {
+            let index: u32 = digits.parse().ok()?;
+            let exists = index.to_string() == digits && !transaction.contains(':');
+            exists.then_some((chain, transaction, index))
+        })
+    });
+    all.collect()
+}
+
+/// Of what names are made: letters, digits and separators.
+const LETTERS: &[char] = &['a', '7', ':', '/', '|', ',', '.', '-', '_', ' '];
+
+proptest::proptest! {
+    #[test]
+    fn two_deposits_have_two_ids_whatever_separates_their_names(
+        text in collection::vec(sample::select(LETTERS), 1..8), index in 1_u32..1_000,
+    ) {
+        let text: String = text.into_iter().collect();
+        let text = format!("{text}{index}");
+        let (mut read, mut known) = (Fixture::new().deposits.remove(0), HashMap::new());
+        for named in named_in(&text) {
+            let first = *known.entry(onchain_id(&mut read, named)).or_insert(named);
+            proptest::prop_assert_eq!(first, named);
+        }
+        proptest::prop_assert!(known.len() > 1);
+    }
+}
+
+#[test]
+fn chain_transaction_and_index_are_each_in_an_id() {
+    let all = [
+        ("a", "b", 1),
+        ("a", "b", 11),
+        ("a", "b1", 1),
+        ("a", "c", 1),
+        ("c", "b", 1),
+        ("ab", "1", 1),
+        ("a:b", "1", 1),
+        ("a", "1", 1),
+    ];
+    let mut read = Fixture::new().deposits.remove(0);
+    let ids: HashSet<_> = all.map(|named| onchain_id(&mut read, named)).into();
+    assert_eq!(ids.len(), all.len());
+}
+
+/// Ids are made of the texts with colons between them, in lower case (guide: protocol 2.3): a colon in a transaction's
+/// id would make one of two.
+#[test]
+fn what_would_share_its_id_with_another_deposit_is_no_transaction() {
+    let mut read = Fixture::new().deposits.remove(0);
+    for (one, other) in [
+        (("a:b", "c", 1), ("a", "b:c", 1)),
+        (("a:1", "2", 3), ("a", "1:2", 3)),
+        ((":", "a", 0), ("", ":a", 0)),
+        // A transaction's id in another case is the same one.
+        (("a", "0xAB", 1), ("a", "0xab", 1)),
+    ] {
+        let ids = [one, other].map(|named| onchain_id(&mut read, named));
+        assert_eq!(ids[0], ids[1], "{one:?} {other:?}");
+    }
+    for family in FAMILIES {
+        let bytes = vec![0xab; family.lengths.transaction.unwrap_or(32)];
+        let id = family.codec.decode_transaction_id(&bytes).unwrap();
+        let id = format!("{}{id}", family.tx_prefix);
+        assert!(family.tx(&id, None).is_ok(), "{} {id}", family.name);
+        for at in 0..=id.len() {
+            let (before, after) = id.split_at(at);
+            let kept = after.get(1..).unwrap_or_default();
+            for other in [format!("{before}:{after}"), format!("{before}:{kept}")] {
+                assert!(family.tx(&other, None).is_err(), "{} {other}", family.name);
+            }
+        }
+    }
 }
 
 #[test]
