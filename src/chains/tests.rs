@@ -544,6 +544,10 @@ fn bad_entries_are_named() {
         ),
         (entry(r#""hubChainId":"""#), "hubChainId"),
         ("{}".to_owned(), "array"),
+        (
+            r#"[{"id":"x","vmType":"gateway-vm"},{"id":"x","vmType":"gateway-vm"}]"#.to_owned(),
+            "CHAINS_FILE: chain x stands there twice",
+        ),
     ];
     for (text, what) in cases {
         let error = with_file(&text)

@@ -96,6 +96,34 @@ fn mistakes_are_named() {
     }
 }
 
+/// Each is looked up by its number and by its name.
+#[test]
+fn a_network_stands_once() {
+    let zero = format!("0x{}", "00".repeat(20));
+    let network = |name: &str, number: u64| {
+        json!({
+            "name": name, "chainId": number, "displayName": "Net",
+            "currencies": [
+                {"address": zero, "symbol": "ETH", "name": "Ether", "decimals": 18, "group": "eth"},
+            ],
+        })
+    };
+    let read = |second: Value| {
+        let file = json!([network("one", 1), second]).to_string();
+        let market = Market::parse(&file, |_| Some(vm::SETTLEMENT));
+        market.map_err(|error| error.to_string())
+    };
+    for (name, number) in [("two", 1), ("one", 2)] {
+        let error = read(network(name, number)).unwrap_err();
+        assert_eq!(error, format!("{name}: stands there twice"));
+    }
+    let market = read(network("two", 2)).unwrap();
+    for (name, number) in [("one", 1), ("two", 2)] {
+        assert_eq!(market.by_name(name).unwrap().chain_id, number);
+        assert_eq!(market.by_number(number).unwrap().name, name);
+    }
+}
+
 /// Payments have time to land before deadlines by it: with a wrong one they are begun too late.
 #[test]
 fn blocks_come_as_in_their_family_where_the_file_is_silent() {
