@@ -4,10 +4,17 @@ use std::sync::{
 };
 
 use hyper::header::{HeaderMap, HeaderValue};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rustls::{
+    ServerConfig,
+    crypto::aws_lc_rs,
+    pki_types::{CertificateDer, PrivatePkcs8KeyDer},
+};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
+use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
@@ -23,7 +30,7 @@ async fn receiver<F>(answer: impl Fn(TcpStream) -> F + Send + 'static) -> Receiv
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let _installed_before = aws_lc_rs::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let connections = Arc::new(AtomicUsize::new(0));
@@ -51,7 +58,7 @@ fn delivery_request(url: &str) -> DeliveryRequest {
 }
 
 /// Reads requests with bodies of 2 bytes and answers each with `answer`.
-async fn say(mut stream: TcpStream, answer: &[u8]) {
+async fn say(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) {
     let mut read = Vec::new();
     while let Ok(count @ 1..) = stream.read_buf(&mut read).await {
         let _whole = count;
@@ -162,6 +169,90 @@ async fn who_hangs_is_left_after_ten_seconds() {
     let before = tokio::time::Instant::now();
     assert_eq!(sent(&hanging).await, Reply::Failed("timed out".into()));
     assert_eq!(before.elapsed().as_secs(), 10);
+}
+
+/// A receiver over TLS, whose certificate is its own and good between the first days of two years.
+struct TlsReceiver {
+    receiver: Receiver,
+    certificate: CertificateDer<'static>,
+    /// The number of connections whose client took the certificate: of no other can the receiver read a request.
+    taken: Arc<AtomicUsize>,
+}
+
+async fn tls_receiver(from: i32, to: i32) -> TlsReceiver {
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.not_before = date_time_ymd(from, 1, 1);
+    params.not_after = date_time_ymd(to, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().der().clone();
+    let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key.into())
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counted = taken.clone();
+    let receiver = receiver(move |stream| {
+        let (acceptor, counted) = (acceptor.clone(), counted.clone());
+        async move {
+            // An error here is a client that does not take the certificate.
+            let Ok(stream) = acceptor.accept(stream).await else {
+                return;
+            };
+            counted.fetch_add(1, Ordering::Relaxed);
+            say(stream, b"HTTP/1.1 204 No Content\r\n\r\n").await;
+        }
+    });
+    TlsReceiver {
+        receiver: receiver.await,
+        certificate,
+        taken,
+    }
+}
+
+impl TlsReceiver {
+    async fn sent(&self, sender: &HttpSender) -> Reply {
+        let url = format!("https://{}/hook", self.receiver.address);
+        sender.send(delivery_request(&url), NOW).await
+    }
+
+    /// The numbers of its connections and of those whose client took the certificate.
+    fn connections(&self) -> (usize, usize) {
+        let connections = self.receiver.connections.load(Ordering::Relaxed);
+        (connections, self.taken.load(Ordering::Relaxed))
+    }
+}
+
+/// Even where any receiver may be called, a delivery is shown to none that cannot say who it is.
+#[tokio::test]
+async fn a_certificate_that_does_not_hold_is_a_failure() {
+    for (from, to, wanted) in [
+        (2019, 2020, "certificate expired"),
+        // In time, and signed by nobody who is trusted.
+        (2020, 2999, "UnknownIssuer"),
+    ] {
+        let server = tls_receiver(from, to).await;
+        let sender = HttpSender::new(Reach::Anywhere).unwrap();
+        let Reply::Failed(why) = server.sent(&sender).await else {
+            panic!("{wanted}: it was called");
+        };
+        assert!(why.contains(wanted), "{why}");
+        let (connections, taken) = server.connections();
+        assert!(connections > 0 && taken == 0, "{connections} {taken}");
+    }
+    // The receiver answers whoever trusts its certificate.
+    let server = tls_receiver(2020, 2999).await;
+    let trusted = reqwest::Certificate::from_der(&server.certificate).unwrap();
+    let client = Client::builder().no_proxy().tls_certs_merge([trusted]);
+    let sender = HttpSender {
+        client: client.build().unwrap(),
+        reach: Reach::Anywhere,
+    };
+    assert_eq!(server.sent(&sender).await, Reply::Status(204, None));
+    assert_eq!(server.connections(), (1, 1));
 }
 
 /// Resolves names to these lists of addresses, one after the other.
