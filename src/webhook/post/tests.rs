@@ -122,15 +122,21 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn an_answer_counts_however_its_body_ends() {
+    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
     let huge = receiver(async |mut stream| {
         let mut some = [0; 1_024];
         let _request = stream.read(&mut some).await;
         let head = b"HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n";
         let _cut = stream.write_all(head).await;
         // Until the peer cuts the connection.
-        while stream.write_all(&[b'a'; 65_536]).await.is_ok() {}
+        while stream.write_all(&[b'a'; 65_536]).await.is_ok() {
+            WRITTEN.fetch_add(65_536, Ordering::Relaxed);
+        }
     });
     assert_eq!(sent(&huge.await).await, Reply::Status(200, None));
+    // The system holds a few megabytes that nobody reads.
+    let written = WRITTEN.load(Ordering::Relaxed);
+    assert!(written < 16 << 20, "{written} bytes");
     let reset = receiver(async |stream| {
         let mut stream = stream;
         let mut some = [0; 1_024];
@@ -139,6 +145,24 @@ async fn an_answer_counts_however_its_body_ends() {
         let _cut = stream.write_all(half).await;
     });
     assert_eq!(sent(&reset.await).await, Reply::Status(200, None));
+}
+
+/// Paused time would jump to the next limit while bytes are under way.
+#[tokio::test]
+async fn a_body_that_does_not_come_is_waited_for_a_second_only() {
+    let silent = receiver(async |mut stream| {
+        let mut some = [0; 1_024];
+        let _request = stream.read(&mut some).await;
+        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n";
+        let _cut = stream.write_all(head).await;
+        std::future::pending::<()>().await;
+        drop(stream);
+    });
+    let silent = silent.await;
+    let before = tokio::time::Instant::now();
+    assert_eq!(sent(&silent).await, Reply::Status(200, None));
+    let elapsed = before.elapsed();
+    assert!(elapsed < PATIENCE / 2, "{elapsed:?}");
 }
 
 #[tokio::test]
