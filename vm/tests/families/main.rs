@@ -11,6 +11,7 @@ mod bitcoin;
 mod channel;
 mod codecs;
 mod evm;
+mod odd;
 mod owners;
 mod server;
 mod solana;

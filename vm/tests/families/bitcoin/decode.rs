@@ -8,11 +8,12 @@ use vm::{
     bitcoin::{
         decode::{Rules, decode},
         network::MAIN,
-        raw::RawTransaction,
+        raw::{IndexedTransaction, RawTransaction},
     },
 };
 
 use super::node::{LEGACY, SEGWIT, spec};
+use crate::odd;
 
 const PAYER: &str = "bc1qs34tc3mtzq4w9s2ea7klr2jmxm8p78rsdjzvl0";
 const ID: &str = "0xb18ec80e06a7a4b9de5ebcd2c1d8f24b6070c5daa959f057aa6cb23c94ae394f";
@@ -369,7 +370,94 @@ fn deposits_of_a_local_network_are_in_its_addresses() {
     assert!(main.spec(family, false).is_err());
 }
 
+/// A deposit in a block as a node shows it, with all the fields that are read.
+fn shown() -> Value {
+    let named = format!("{ID}|depositor={SEGWIT}|");
+    let mut outputs = [to(LEGACY, 0.1), note(named.as_bytes()), to(PAYER, 0.2)];
+    for (n, output) in outputs.iter_mut().enumerate() {
+        output["n"] = json!(n);
+    }
+    let spent = of_address(PAYER).unwrap().to_hex_string();
+    let input = json!({
+        "txid": "11".repeat(32), "vout": 1, "scriptSig": {"hex": ""},
+        "txinwitness": ["300602010102010101", "02".repeat(33)],
+        "prevout": {"scriptPubKey": {"hex": spent}},
+    });
+    json!({
+        "txid": "00".repeat(32), "blockhash": "33".repeat(32), "vin": [input], "vout": outputs,
+    })
+}
+
+/// The same as an index shows it.
+fn indexed() -> Value {
+    let shown = shown();
+    let outputs = shown["vout"].as_array().unwrap().iter();
+    let outputs = outputs.zip([10_000_000, 0, 20_000_000]);
+    let outputs = outputs.map(|(output, satoshis)| {
+        json!({"scriptpubkey": output["scriptPubKey"]["hex"], "value": satoshis})
+    });
+    let input = &shown["vin"][0];
+    let spent =
+        json!({"scriptpubkey": input["prevout"]["scriptPubKey"]["hex"], "value": 40_000_000});
+    json!({
+        "txid": shown["txid"],
+        "vin": [{
+            "txid": input["txid"], "vout": 1, "is_coinbase": false, "scriptsig": "",
+            "witness": input["txinwitness"], "prevout": spent,
+        }],
+        "vout": outputs.collect::<Vec<_>>(),
+        "status": {"confirmed": true, "block_hash": shown["blockhash"], "block_height": 1},
+    })
+}
+
+/// What is made of whatever a node shows; `None` where nothing is.
+fn attempted(shown: &Value) -> Option<Receipt> {
+    let transaction: RawTransaction = serde_json::from_str(&shown.to_string()).ok()?;
+    Some(read(&transaction))
+}
+
+/// What is made of whatever an index shows.
+fn attempted_of_index(shown: &Value) -> Option<Receipt> {
+    let indexed: IndexedTransaction = serde_json::from_str(&shown.to_string()).ok()?;
+    let transaction = RawTransaction::try_from(indexed).ok()?;
+    Some(read(&transaction))
+}
+
+fn read(transaction: &RawTransaction) -> Receipt {
+    let spent = transaction.vin.iter().map(|input| {
+        let prevout = input.prevout.as_ref()?;
+        Some(prevout.script.hex.clone())
+    });
+    let spent: Vec<_> = spent.collect();
+    let block = Block {
+        number: 1,
+        hash: B256::ZERO,
+        parent: B256::ZERO,
+        time: 1,
+    };
+    decode(&rules(json!({})), transaction, &spent, block)
+}
+
+#[test]
+fn the_answers_in_which_values_are_made_odd_are_sound() {
+    for receipt in [attempted(&shown()), attempted_of_index(&indexed())] {
+        let receipt = receipt.unwrap();
+        let deposit = receipt.deposits.unwrap().remove(0);
+        assert_eq!((&*deposit.id, deposit.depositor.text()), (ID, SEGWIT));
+        assert_eq!(deposit.amount.to::<u64>(), 10_000_000);
+        assert_eq!(receipt.sender.unwrap().text(), PAYER);
+    }
+}
+
 proptest! {
+    #[test]
+    fn an_odd_value_in_an_answer_never_panics(
+        shown in odd::changed(shown()), indexed in odd::changed(indexed()),
+    ) {
+        let _ = attempted(&shown);
+        let _ = attempted_of_index(&indexed);
+    }
+
     #[test]
     fn random_scripts_never_panic(scripts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..6)) {
         let outputs = scripts.iter().map(|s| output(&ScriptBuf::from_bytes(s.clone()), 0.1)).collect();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use serde_json::Value;
 use solana_pubkey::{Pubkey, pubkey};
 use vm::{
     Transaction,
@@ -10,9 +11,10 @@ use vm::{
 };
 
 use super::build::{
-    SIGNATURE, Tx, checked_transfer, decoded, deposit_native, deposit_token, key, program,
-    system_transfer, token_transfer, vault, vault_tokens, wallet,
+    SIGNATURE, Tx, attempted, checked_transfer, decoded, deposit_native, deposit_token, key,
+    program, system_transfer, token_transfer, vault, vault_tokens, wallet,
 };
+use crate::odd;
 
 const WRAPPED: Pubkey = pubkey!("So11111111111111111111111111111111111111112");
 
@@ -498,7 +500,34 @@ fn a_transfer_of_tokens_to_the_vaults_account_alone_is_one_too() {
     assert_eq!(stated.deposits(), Ok(vec![]));
 }
 
+/// A transaction that deposits, withdraws, pays and names an order, with all the fields that are read.
+fn busy() -> Value {
+    let (user, mint) = (key(1), key(0x70));
+    let tx = Tx::by(&[user]).loaded(key(0x71));
+    let tx = of_token(tx, (mint, TOKEN), 100, Some(140))
+        .memo(&id(3), &[user])
+        .with(SYSTEM, &[user, key(0x71)], system_transfer(5));
+    withdrawing(tx, SYSTEM, &[vault(), user], system_transfer(7))
+        .depositing(user, 100, 8)
+        .lamports(vault(), 500, 600)
+        .shown(&SIGNATURE, 5)
+}
+
+#[test]
+fn the_answer_in_which_values_are_made_odd_is_sound() {
+    let Some(Transaction::Succeeded(receipt)) = attempted(&busy()) else {
+        panic!("it is read")
+    };
+    assert_eq!(receipt.deposits.unwrap().len(), 2);
+    assert_eq!(receipt.references, vec![Arc::<str>::from(id(3))]);
+}
+
 proptest! {
+    #[test]
+    fn an_odd_value_in_an_answer_never_panics(shown in odd::changed(busy())) {
+        let _ = attempted(&shown);
+    }
+
     #[test]
     fn no_more_is_credited_than_the_vault_gained(
         amounts in prop::collection::vec(prop_oneof![0..5_u64, any::<u64>()], 1..5),
