@@ -13,6 +13,8 @@ use vm::{
     },
 };
 
+use crate::odd;
+
 fn codec(family: &str) -> &'static dyn WithdrawalCodec {
     vm::family(family).unwrap().withdrawals.unwrap()
 }
@@ -245,6 +247,82 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
+fn odd_withdrawal() -> impl Strategy<Value = (&'static str, Value)> {
+    withdrawal().prop_flat_map(|(family, sound)| (Just(family), odd::changed(sound)))
+}
+
+/// A request of each family that is told something besides, with the fields of both spellings.
+fn requests() -> Vec<(&'static str, Value)> {
+    let bitcoin = json!({
+        "allocatorUtxos": held(0..2, WITNESS), "feeUtxos": held(2..3, WITNESS), "feeRate": "2",
+        "feeChangeAddress": LEGACY,
+    });
+    let hyperliquid = json!({
+        "currencyHyperliquidSymbol": "USDC", "currentTime": "1", "nonce": "1",
+    });
+    let lighter = json!({
+        "nonce": "1", "fromRouteType": 0, "toRouteType": 0, "apiKeyIndex": "2", "usdcFee": "0",
+        "assetIndex": 9, "memo": "0x",
+    });
+    let xrp = json!({
+        "sequence": "1", "fee": "2", "lastLedgerSequence": "3", "flags": 4, "destinationTag": 5,
+    });
+    let request = |family: &'static str, [depository, currency, to]: [&str; 3], more: Value| {
+        let request = json!({
+            "chainId": "7", "depository": depository, "currency": currency, "amount": "1000000",
+            "spenderChainId": "base", "spender": "0x01", "recipient": to, "receiver": to, "nonce": "1",
+            "additionalData": {family: more},
+        });
+        (family, request)
+    };
+    let own = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4";
+    let token = format!("0x{}", "11".repeat(16));
+    let [first, second] = [[1; 32], [2; 32]].map(|bytes| address("xrp-vm", &bytes));
+    vec![
+        request("bitcoin-vm", [own, "0x", LEGACY], bitcoin),
+        request(
+            "hyperliquid-vm",
+            ["0x01", token.as_str(), "0x02"],
+            hyperliquid,
+        ),
+        request("lighter-vm", ["1", "9", "2"], lighter),
+        request("xrp-vm", [first.as_str(), "0x", second.as_str()], xrp),
+    ]
+}
+
+fn odd_request() -> impl Strategy<Value = (&'static str, Value)> {
+    select(requests()).prop_flat_map(|(family, sound)| (Just(family), odd::changed(sound)))
+}
+
+/// Whether there is a payload and the data of a withdraw request of it, whatever stands in it.
+fn attempted(family: &str, request: &Value) -> [bool; 2] {
+    let family = vm::family(family).unwrap();
+    let codec = family.withdrawals.unwrap();
+    let payload = serde_json::from_value::<PayloadRequest>(request.clone());
+    let payload = payload.is_ok_and(|request| {
+        let _ = family.check_payload.map(|check| check(&request));
+        codec.normalize_payload(&request).is_ok()
+    });
+    let call = serde_json::from_value::<WithdrawCall>(request.clone());
+    let data = call.ok().and_then(|call| {
+        let _ = WithdrawRequest::new(&call, family, family);
+        codec.request_data(&call).ok()
+    });
+    if let (Some(data), Some(payloads)) = (&data, family.payloads) {
+        let _ = payloads.check_request(data);
+    }
+    [payload, data.is_some()]
+}
+
+#[test]
+fn the_requests_in_which_values_are_made_odd_are_sound() {
+    for (family, request) in requests() {
+        // There is no payload on the XRP Ledger.
+        let wanted = [family != "xrp-vm", true];
+        assert_eq!(attempted(family, &request), wanted, "{family}");
+    }
+}
+
 proptest! {
     #[test]
     fn decoding_undoes_encoding((family, withdrawal) in withdrawal()) {
@@ -316,6 +394,17 @@ proptest! {
                 let _ = WithdrawRequest::new(&call, family, family);
             }
         }
+    }
+
+    /// Random JSON seldom has all the fields of a withdrawal or a request.
+    #[test]
+    fn an_odd_value_in_a_withdrawal_or_a_request_never_panics(
+        (family, withdrawal) in odd_withdrawal(), (asked, request) in odd_request(),
+    ) {
+        let codec = codec(family);
+        let _ = codec.describe(&withdrawal);
+        let _ = codec.encode(&withdrawal).map(|encoded| codec.decode(&encoded));
+        let _ = attempted(asked, &request);
     }
 
     #[test]
