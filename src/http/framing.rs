@@ -208,10 +208,11 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The result does not depend on how the bytes are split.
+        /// The result does not depend on how the bytes are split. Of single words and signs there would be no heads
+        /// with a length.
         #[test]
         fn pieces_do_not_matter(
-            bytes in "(POST|x|\\r\\n|\\n|: |content-length|transfer-encoding|[0-9]|\\PC){0,60}",
+            bytes in "((POST|content-length: [0-9x]{0,2}|transfer-encoding: x|\\PC)?\\r?\\n){0,40}\\PC{0,9}",
             piece in 1_usize..20,
         ) {
             let mut at_once = Framing::default();
