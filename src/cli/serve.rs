@@ -3,6 +3,7 @@
 use std::io;
 
 use anyhow::Context;
+use futures::future::select_all;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use secrecy::ExposeSecret;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -85,24 +86,28 @@ fn open_files() {
 
 /// SIGTERM, Ctrl-C, and the end of the terminal. From here on none ends the process by itself: who reads that it listens
 /// may send one.
-fn signals() -> io::Result<[Signal; 3]> {
-    Ok([
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::hangup())?,
-    ])
+fn signals() -> io::Result<Vec<Signal>> {
+    let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
+    if !is_hangup_ignored() {
+        kinds.push(SignalKind::hangup());
+    }
+    kinds.into_iter().map(signal).collect()
+}
+
+/// Whether the process was started with SIGHUP ignored, as `nohup` does: a listener would end that. Where the system does not
+/// tell, it was not.
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // SIGHUP is the first signal.
+    ignored.is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Each of them drains.
-async fn cancel_on_signal(
-    [mut terminate, mut interrupt, mut hangup]: [Signal; 3],
-    shutdown: CancellationToken,
-) {
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        _ = hangup.recv() => {}
-    }
+async fn cancel_on_signal(mut signals: Vec<Signal>, shutdown: CancellationToken) {
+    let each = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+    select_all(each).await;
     tracing::info!("shutting down: finishing requests under way");
     shutdown.cancel();
 }

@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -325,7 +325,7 @@ fn a_start_from_the_example_file_says_in_one_line_what_it_serves() {
 }
 
 /// The daemon with so many files, and where it answers: the public listener, the operator's.
-fn with_files(files: u32, place: &TempDir) -> (std::process::Child, [String; 2]) {
+fn with_files(files: u32, place: &TempDir) -> (Child, [String; 2]) {
     let (chains, hub) = (chains(place, json!({})), hub(place, ORACLE));
     let data = place.path().join("data").display().to_string();
     let limited = format!(
@@ -394,12 +394,12 @@ fn sigterm_lets_requests_under_way_finish() {
     }
 }
 
-/// Sends this to a daemon with requests under way.
-fn lets_requests_finish(signal: &str) {
-    let place = TempDir::new().unwrap();
-    let (chains, hub) = (chains(&place, json!({})), hub(&place, ORACLE));
+/// A daemon that listens, as `env` with this option starts it: the process, its address, and what it logs from then on.
+fn with_signals(option: &str, place: &TempDir) -> (Child, String, impl Iterator<Item = Value>) {
+    let (chains, hub) = (chains(place, json!({})), hub(place, ORACLE));
     let data = place.path().join("data").display().to_string();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_intentd"))
+    let mut child = Command::new("/usr/bin/env")
+        .args([option, env!("CARGO_BIN_EXE_intentd")])
         .env_clear()
         .envs(variables(&data, &chains, &hub))
         .stderr(Stdio::piped())
@@ -410,7 +410,34 @@ fn lets_requests_finish(signal: &str) {
         lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap_or_default());
     let listening = lines.find(|line| line["message"] == "oracle listening");
     let address = listening.unwrap()["address"].as_str().unwrap().to_owned();
+    (child, address, lines)
+}
 
+/// As under `nohup`.
+#[test]
+fn a_daemon_that_is_started_with_sighup_ignored_outlives_its_terminal() {
+    let place = TempDir::new().unwrap();
+    let (mut child, address, mut lines) = with_signals("--ignore-signal=HUP", &place);
+    let id = child.id().to_string();
+    let send = |signal: &str| {
+        let sent = Command::new("kill").args([signal, &id]).status();
+        assert!(sent.unwrap().success());
+    };
+    send("-HUP");
+    // A daemon that drains stops listening at once.
+    for _ in 0..100 {
+        assert_eq!(status(&address, "/lives/v1").as_deref(), Some("200"));
+    }
+    send("-TERM");
+    assert!(lines.any(|line| line["message"] == "stopped"));
+    assert!(child.wait().unwrap().success());
+}
+
+/// Sends this to a daemon with requests under way.
+fn lets_requests_finish(signal: &str) {
+    let place = TempDir::new().unwrap();
+    // Whoever runs the tests may ignore it.
+    let (mut child, address, mut lines) = with_signals("--default-signal=HUP", &place);
     let transaction = format!("0x{}", "11".repeat(32));
     let body = json!({"chainId": "one", "transactionId": transaction}).to_string();
     let head = format!(
