@@ -14,7 +14,10 @@ mod rules;
 mod settlement;
 mod unasked;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 use vm::{ChainEntry, ChainSpec, Endpoint, U256};
@@ -64,9 +67,11 @@ impl Chains {
             .into_iter()
             .map(|(entry, source)| Self::loaded(&entry, &source, &world, mistakes))
             .unzip();
-        let mut by_id = HashMap::new();
+        let (mut by_id, mut names) = (HashMap::new(), HashSet::new());
         for (at, loaded) in list.iter().enumerate() {
-            if by_id.insert(loaded.id.clone(), at).is_some() {
+            by_id.insert(loaded.id.clone(), at);
+            // Ids of deposits and statements are of names in lower case.
+            if !names.insert(loaded.id.to_lowercase()) {
                 mistakes.add(
                     "CHAINS_FILE",
                     format!("chain {} stands there twice", loaded.id),

@@ -548,6 +548,10 @@ fn bad_entries_are_named() {
             r#"[{"id":"x","vmType":"gateway-vm"},{"id":"x","vmType":"gateway-vm"}]"#.to_owned(),
             "CHAINS_FILE: chain x stands there twice",
         ),
+        (
+            r#"[{"id":"x","vmType":"gateway-vm"},{"id":"X","vmType":"gateway-vm"}]"#.to_owned(),
+            "CHAINS_FILE: chain X stands there twice",
+        ),
     ];
     for (text, what) in cases {
         let error = with_file(&text)
