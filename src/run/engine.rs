@@ -121,15 +121,17 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     };
     let present = context.solver_accounts().await?;
     let exposure = Arc::new(Exposure::default());
-    let settling = (base.contract, &exposure);
-    let settler = context.settler(chains, &present, settling).await?;
-    let mut every = accounts::all(&present, settler.as_ref());
+    let settler = context.settler(chains, &present, (base.contract, &exposure));
+    let settler = settler.await?;
+    let settling = accounts::settling(&present, settler.as_ref());
+    let mut every = accounts::all(&present, settling.as_ref());
     let former = context.former(&every).await?;
     every.extend(former.iter().cloned());
     let solver = Arc::new(Solver {
         requests: context.requests.clone(),
         accounts: present,
         former,
+        settling,
         keys: context.keys(),
         prices: context.prices.clone(),
         settlement: context.settlement.clone(),

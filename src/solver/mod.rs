@@ -83,6 +83,8 @@ pub struct Solver {
     pub accounts: HashMap<String, Arc<SolverAccount>>,
     /// Accounts of former keys that did anything. The solver begins no payment from them.
     pub former: Vec<Arc<SolverAccount>>,
+    /// The settler's account where the settlement chain is not traded on. No order is paid from it.
+    pub settling: Option<Arc<SolverAccount>>,
     pub keys: Keys,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
@@ -165,6 +167,11 @@ impl Solver {
     fn account(&self, network: &str) -> Result<&Arc<SolverAccount>, SolverError> {
         let found = self.accounts.get(network);
         found.ok_or_else(|| SolverError::Elsewhere(network.to_owned()))
+    }
+
+    /// The accounts of the present keys: one on each network, and the settler's.
+    fn present(&self) -> impl Iterator<Item = &Arc<SolverAccount>> {
+        self.accounts.values().chain(&self.settling)
     }
 
     /// Tracks the request's payments, then takes the first step that is possible; what the request waits for if there

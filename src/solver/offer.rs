@@ -168,10 +168,10 @@ impl Solver {
         }
     }
 
-    /// The network on which the store knows less than the chain: nothing is paid anywhere, since what an older copy pays
-    /// again may be on another network.
+    /// The network, or the settlement chain, on which the store knows less than the chain: nothing is paid anywhere, since
+    /// what an older copy pays again may be on another network. Former accounts say nothing: operators empty them by hand.
     pub fn behind(&self) -> Option<&str> {
-        let mut accounts = self.accounts.values();
+        let mut accounts = self.present();
         let behind = accounts.find(|account| account.is_behind())?;
         Some(&behind.chain.name)
     }

@@ -61,12 +61,9 @@ impl Worker {
     pub async fn run(self, stop: CancellationToken) {
         let mut background = JoinSet::new();
         let accounts: BTreeMap<_, _> = self.solver.accounts.iter().collect();
-        // The account on a settlement chain that is not traded on has gaps and attempts to tend, too.
-        let settling = self.settler.as_ref().map(|settler| &settler.account);
-        let settling =
-            settling.filter(|account| !self.solver.accounts.contains_key(&account.chain.name));
         let accounts = accounts.into_values().chain(&self.solver.former);
-        for account in accounts.chain(settling) {
+        // The account on a settlement chain that is not traded on has gaps and attempts to tend, too.
+        for account in accounts.chain(&self.solver.settling) {
             let (solver, account) = (self.solver.clone(), account.clone());
             background.spawn(Self::tend(solver, account, self.pace.poll, self.clock));
         }
@@ -76,12 +73,9 @@ impl Worker {
         let reconciling = Self::reconcile(self.solver.clone(), self.clock);
         background.spawn(reconciling);
         let mut news = self.solver.requests.changed();
-        // Before the first survey, orders that could be paid would be put off.
-        let surveyed = self
-            .solver
-            .accounts
-            .values()
-            .map(|account| account.chain.surveyed());
+        // Before the first survey, orders that could be paid would be put off. Each account is vouched for before it.
+        let present = self.solver.present();
+        let surveyed = present.map(|account| account.chain.surveyed());
         stop.run_until_cancelled(join_all(surveyed)).await;
         let mut tick = tokio::time::interval(self.pace.poll);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

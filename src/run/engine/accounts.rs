@@ -19,14 +19,21 @@ fn limits(chain: &TradingChain) -> SendLimits {
     }
 }
 
+/// The settler's account, unless it is one of those on networks of the market.
+pub fn settling(
+    accounts: &HashMap<String, Arc<SolverAccount>>,
+    settler: Option<&Arc<Settler>>,
+) -> Option<Arc<SolverAccount>> {
+    let account = &settler?.account;
+    (!accounts.contains_key(&account.chain.name)).then(|| account.clone())
+}
+
 /// All accounts, ordered by their networks: those on networks of the market and the settler's.
 pub fn all(
     accounts: &HashMap<String, Arc<SolverAccount>>,
-    settler: Option<&Arc<Settler>>,
+    settling: Option<&Arc<SolverAccount>>,
 ) -> Vec<Arc<SolverAccount>> {
-    let mut all: Vec<_> = accounts.values().cloned().collect();
-    let settling = settler.map(|settler| settler.account.clone());
-    all.extend(settling.filter(|account| !accounts.contains_key(&account.chain.name)));
+    let mut all: Vec<_> = accounts.values().chain(settling).cloned().collect();
     all.sort_by(|one, other| one.chain.name.cmp(&other.chain.name));
     all
 }

@@ -1,7 +1,7 @@
 //! One provider of three, or of two, that lies, lags or hangs; nonces that are somebody else's or nobody's; what
 //! nodes never take.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use alloy::{
     eips::eip7702::Authorization as Delegation,
@@ -9,10 +9,11 @@ use alloy::{
     signers::{SignerSync, local::PrivateKeySigner},
 };
 use tokio::time::Instant;
-use vm::trade::{Call, Draft, FeeRate, Jump, Trial};
+use tokio_util::sync::CancellationToken;
+use vm::trade::{Call, Draft, FeeRate, Intent, Jump, Trial};
 
 use super::{
-    chain::Lies,
+    chain::{FakeChain, GAS, GENESIS, Lies},
     rig::{RICH, Rig, native, network, recipient, refundee},
     waste::native_deposit,
 };
@@ -27,10 +28,12 @@ use crate::{
     },
     solver::{
         SolverError,
+        account::Plan,
         chain::{TradingChainError, providers},
         judge::Next,
+        worker::{Pace, Worker},
     },
-    store::rows::claim::Stage,
+    store::rows::{attempt::Owner, claim::Stage},
 };
 
 const GWEI: u128 = 1_000_000_000;
@@ -507,6 +510,95 @@ async fn an_older_copy_of_the_store_pays_nothing_until_the_operator_says_so() {
     assert_eq!((account.vouch().await, solver.behind()), (Ok(()), None));
     rig.settle(&second).await;
     rig.filled(second.order_id, 2);
+}
+
+/// A transaction of the settler's has landed on a chain that is only settled on, and is done with.
+async fn settled_elsewhere(rig: &mut Rig) -> Arc<FakeChain> {
+    let chain = rig.settles_elsewhere();
+    let solver = rig.solver().await;
+    let account = solver.settling.as_ref().unwrap();
+    let plan = Plan {
+        owner: Owner::Gap,
+        intent: Intent {
+            draft: Draft::call(Call::nothing(&account.owner)),
+            work: GAS,
+            besides: None,
+            spends: Vec::new(),
+        },
+        keeps: false,
+    };
+    let mut taken = account.take(&plan, rig.now / 1_000).await.unwrap();
+    let batch = std::mem::take(&mut taken.batch);
+    let (id, attempt) = (taken.id.clone(), taken.attempt.clone());
+    assert!(rig.store.commit(batch).await.unwrap().is_applied());
+    drop(taken);
+    account.send(&id, &attempt).await.unwrap();
+    for _ in 0..10 {
+        rig.mine(1);
+        account.sweep(rig.now / 1_000).await.unwrap();
+    }
+    assert_eq!(account.attempts().await.unwrap(), []);
+    assert_eq!(account.summary().await.unwrap().next, Some("1".into()));
+    chain
+}
+
+/// What was paid since may be on a chain that counts nothing: the settler's account shows it.
+#[tokio::test]
+async fn an_older_copy_that_the_settlement_chain_shows_pays_nothing_until_the_operator_says_so() {
+    for older in [true, false] {
+        let mut rig = Rig::new();
+        let chain = settled_elsewhere(&mut rig).await;
+        let request = rig.funded(1).await;
+        if older {
+            chain.intrude(&rig.solver_text(), 1);
+        }
+        rig.mine(1);
+        let solver = rig.solver().await;
+        let account = solver.settling.clone().unwrap();
+        let behind = SolverError::Behind("settlements".into());
+        if older {
+            assert_eq!(account.vouch().await, Err(behind.clone()));
+            assert_eq!(solver.behind(), Some("settlements"));
+            let said = solver.advance(&request.id, rig.now).await;
+            assert_eq!(said, Err(behind));
+            assert_eq!(rig.claim(&request).await.legs, []);
+            rig.mine(3);
+            assert_eq!(rig.destination.paid(request.order_id), []);
+            // It is no copy: the key's owner used it there.
+            assert_eq!(account.heal(rig.now / 1_000).await, Ok(vec![]));
+        }
+        assert_eq!((account.vouch().await, solver.behind()), (Ok(()), None));
+        rig.settle_by(&solver, &request).await;
+        rig.filled(request.order_id, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_paid_before_the_settlement_chain_was_asked() {
+    for older in [true, false] {
+        let mut rig = Rig::new();
+        let chain = settled_elsewhere(&mut rig).await;
+        let request = rig.funded(1).await;
+        if older {
+            chain.intrude(&rig.solver_text(), 1);
+        }
+        rig.mine(1);
+        // Its count is known a moment later than everything else.
+        chain.with(|world| world.lies.hangs = true);
+        let worker = Worker {
+            solver: Arc::new(rig.solver().await),
+            settler: None,
+            pace: Pace::default(),
+            clock: || (GENESIS + 130) * 1_000,
+        };
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(worker.run(stop.clone()));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let begun = rig.claim(&request).await.legs.len();
+        assert_eq!(begun, usize::from(!older), "{older}");
+        stop.cancel();
+        running.await.unwrap();
+    }
 }
 
 /// A lie of a moment that enough providers tell, or a provider that is away.

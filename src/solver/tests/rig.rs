@@ -1,4 +1,5 @@
-//! Two chains, a store that survives the solver, and orders with a recipient each.
+//! Two chains, perhaps a third one for settlements only, a store that survives the solver, and orders with a recipient
+//! each.
 
 use std::{
     collections::HashMap,
@@ -58,6 +59,8 @@ pub struct Rig {
     pub requests: Requests,
     pub origin: Arc<FakeChain>,
     pub destination: Arc<FakeChain>,
+    /// The settlement chain, where it is neither of them and somebody settles.
+    pub settlements: Option<Arc<FakeChain>>,
     pub signer: Arc<RawKey>,
     /// Seconds that each of its signatures of a payment takes.
     pub slow: Arc<AtomicU64>,
@@ -172,6 +175,7 @@ impl Rig {
             store,
             origin: FakeChain::new("origin", 31_001, fuse.clone()),
             destination: FakeChain::new("destination", 31_002, fuse.clone()),
+            settlements: None,
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
             slow: Arc::default(),
             former: Vec::new(),
@@ -213,6 +217,30 @@ impl Rig {
         }
     }
 
+    /// Payments are settled on a chain of its own from now on.
+    pub fn settles_elsewhere(&mut self) -> Arc<FakeChain> {
+        let chain = FakeChain::new("settlements", 31_003, self.fuse.clone());
+        chain.give(&self.solver_text(), native(), RICH);
+        self.settlements = Some(chain.clone());
+        chain
+    }
+
+    fn limits() -> SendLimits {
+        SendLimits {
+            most_rate: 100_000,
+            ..SendLimits::default()
+        }
+    }
+
+    /// The solver's account on a chain.
+    async fn account(&self, chain: TradingChain) -> Arc<SolverAccount> {
+        let (chain, store) = (Arc::new(chain), self.store.clone());
+        let key = Slow(self.signer.clone(), self.slow.clone());
+        let keys = KeyRing::of_secp256k1(Arc::new(key));
+        let account = SolverAccount::open(chain, store, &keys, Self::limits(), self.now);
+        Arc::new(account.await.unwrap())
+    }
+
     /// The process starts.
     pub async fn solver(&self) -> Solver {
         let (mut accounts, mut former) = (HashMap::new(), Vec::new());
@@ -222,27 +250,25 @@ impl Rig {
                 ..network(chain.name, chain.number, self.caps)
             };
             let chain = TradingChain::scripted(network, chain.chain(), chain.providers());
-            let (chain, store) = (Arc::new(chain), self.store.clone());
-            let limits = SendLimits {
-                most_rate: 100_000,
-                ..SendLimits::default()
-            };
-            let keys =
-                KeyRing::of_secp256k1(Arc::new(Slow(self.signer.clone(), self.slow.clone())));
-            let account =
-                SolverAccount::open(chain.clone(), store.clone(), &keys, limits, self.now);
-            accounts.insert(chain.name.to_owned(), Arc::new(account.await.unwrap()));
+            let account = self.account(chain).await;
+            let chain = account.chain.clone();
+            accounts.insert(chain.name.clone(), account);
             for key in self.former.clone() {
-                let (chain, store) = (chain.clone(), store.clone());
-                let key = FormerKey::Secp256k1(key);
+                let (chain, store) = (chain.clone(), self.store.clone());
+                let (key, limits) = (FormerKey::Secp256k1(key), Self::limits());
                 let account = SolverAccount::former(chain, store, &key, limits, self.now);
                 former.extend(account.await.unwrap().map(Arc::new));
             }
         }
+        let settling = match &self.settlements {
+            Some(chain) => Some(self.account(TradingChain::untraded(chain)).await),
+            None => None,
+        };
         Solver {
             requests: self.requests.clone(),
             accounts,
             former,
+            settling,
             keys: self.keys(),
             prices: Arc::new(Prices),
             settlement: Arc::new(Settlement(self.settlement)),
@@ -347,6 +373,7 @@ impl Rig {
         for _ in 0..blocks {
             self.origin.mine();
             self.destination.mine();
+            self.settlements.iter().for_each(|chain| chain.mine());
         }
         self.now += 2_000 * blocks as u64;
     }
@@ -354,6 +381,11 @@ impl Rig {
     /// Works and mines until a request wants nothing more.
     pub async fn settle(&mut self, request: &Request) {
         let solver = self.solver().await;
+        self.settle_by(&solver, request).await;
+    }
+
+    /// The same by a process that has started before.
+    pub async fn settle_by(&mut self, solver: &Solver, request: &Request) {
         for _ in 0..60 {
             match solver.advance(&request.id, self.now).await {
                 Ok(Next::Done) => return,
@@ -412,6 +444,14 @@ impl TradingChain {
         let mut chain = Self::made(&network, chain, providers, abilities).unwrap();
         chain.survey = Survey::sound();
         chain
+    }
+
+    /// A chain that no market file lists.
+    fn untraded(chain: &Arc<FakeChain>) -> Self {
+        let listed = network(chain.name, chain.number, Caps::default());
+        let mut untraded = Self::scripted(listed, chain.chain(), chain.providers());
+        (untraded.market, untraded.survey) = (None, Survey::default());
+        untraded
     }
 }
 
