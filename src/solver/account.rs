@@ -119,6 +119,7 @@ impl SolverAccount {
         let owner = account.address.clone();
         let (name, _) = name(&*store, &chain.name, &owner).await?;
         let held = Held::take(&*store, &format!("lane/{name}"), now).await?;
+        let vouched = vouch::Vouched::of(&*store, &name).await?;
         Ok(Self {
             chain,
             name,
@@ -128,7 +129,7 @@ impl SolverAccount {
             limits,
             held: held.ok_or(SolverError::Fenced)?,
             retired: false,
-            vouched: vouch::Vouched::default(),
+            vouched,
             turn: Mutex::new(()),
         })
     }

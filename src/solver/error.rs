@@ -43,8 +43,8 @@ pub enum SolverError {
     /// The chain counts more of the account's transactions than anybody here has made.
     #[error("{network}: {jump}: intentd lane heal {network}")]
     Jumped { network: String, jump: Jump },
-    /// The same when the process starts: the store may be an older copy.
-    #[error("{0}: the chain counts transactions that the store has not: is DATA_DIR an old copy?")]
+    /// The same when the process starts, or a payment that it began with is lost: the store may be an older copy.
+    #[error("{0}: the chain has transactions that the store has not: is DATA_DIR an old copy?")]
     Behind(String),
     /// The market file does not match the chain, or no quorum has answered yet.
     #[error("{network}: nothing is traded: {why}")]

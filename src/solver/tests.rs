@@ -772,7 +772,7 @@ async fn nonce_that_somebody_else_used_ends_the_fill_only_when_that_is_final() {
     solver.advance(&request.id, rig.now).await.unwrap();
     let claim = rig.claim(&request).await;
     assert_eq!((claim.legs.len(), claim.legs[0].stage), (1, Stage::Open));
-    rig.settle(&request).await;
+    rig.settle_by(&solver, &request).await;
     let facts = rig.facts(&request).await;
     assert_eq!(facts.failure, Some(FailReason::TransactionNotIncluded));
     assert_eq!(facts.attempts[0].state, State::Replaced);

@@ -77,8 +77,8 @@ impl SolverAccount {
         texts.collect()
     }
 
-    /// Uses up all gaps, and goes on where the chain is, however far ahead that is of what is stored. Returns the labels
-    /// of what was used up. `now` in unix seconds.
+    /// Uses up all gaps, and goes on where the chain is, however far ahead that is of what is stored: the store is no older
+    /// copy. Returns the labels of what was used up. `now` in unix seconds.
     pub async fn heal(&self, now: u64) -> Result<Vec<String>, SolverError> {
         let reached = self.reached().await?;
         let _turn = self.turn.lock().await;
@@ -91,7 +91,7 @@ impl SolverAccount {
         if let Some(own) = found.believing {
             self.put(own).await?;
         }
-        self.know(true);
+        self.trust();
         for resource in &found.gaps {
             self.use_up(resource, now).await?;
         }

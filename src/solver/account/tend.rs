@@ -32,7 +32,8 @@ pub enum AttemptStatus {
         /// What it cost although it paid nobody, by its receipt.
         wasted: Option<Amount>,
     },
-    /// A transaction of somebody else's has used what it holds, for good: none of its own can land.
+    /// A transaction of somebody else's has used what it holds, for good: none of its own can land. Never where it may be
+    /// one of the solver's that an older copy of the store has not.
     Lost,
     /// Its transactions have expired, for good: none of them can land.
     Expired,
@@ -83,7 +84,7 @@ impl SolverAccount {
         let known = match status.map_err(|error| self.failure(error))? {
             Status::Waiting { known } => known,
             Status::Doubtful => return Ok((attempt.clone(), AttemptStatus::Waiting)),
-            Status::Lost => return Ok((attempt.clone(), AttemptStatus::Lost)),
+            Status::Lost => return Ok((attempt.clone(), self.lost(id, attempt))),
             Status::Expired => return Ok((attempt.clone(), AttemptStatus::Expired)),
             Status::Included(seen) => {
                 let status = self.included(attempt, *seen)?;

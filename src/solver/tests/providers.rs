@@ -601,6 +601,73 @@ async fn nothing_is_paid_before_the_settlement_chain_was_asked() {
     }
 }
 
+/// As the store of a minute ago finds the chain: a payment that is open in it has landed by a version that was signed
+/// since. To the process that began a payment, another transaction of its nonce is somebody else's.
+#[tokio::test]
+async fn a_payment_that_an_older_copy_calls_lost_is_given_back_only_when_the_operator_says_so() {
+    for older in [true, false] {
+        let mut rig = Rig::new();
+        let (request, other) = (rig.funded(1).await, rig.funded(2).await);
+        let mut solver = rig.begun(&request).await;
+        if older {
+            solver = rig.solver().await;
+        }
+        rig.destination.intrude(&rig.solver_text(), 0);
+        rig.mine(10);
+        let account = solver.accounts["destination"].clone();
+        // The chain counts no more than the store.
+        assert_eq!((account.vouch().await, solver.behind()), (Ok(()), None));
+        if older {
+            for _ in 0..3 {
+                let _behind = solver.advance(&request.id, rig.now).await;
+                rig.mine(1);
+            }
+            let claim = rig.claim(&request).await;
+            assert_eq!((claim.legs.len(), claim.legs[0].stage), (1, Stage::Open));
+            assert_eq!(rig.facts(&request).await.failure, None);
+            // The count of the chain does not make the store current again.
+            let behind = SolverError::Behind("destination".into());
+            assert_eq!(account.vouch().await, Err(behind.clone()));
+            assert_eq!(solver.behind(), Some("destination"));
+            assert_eq!(solver.advance(&other.id, rig.now).await, Err(behind));
+            assert_eq!(rig.claim(&other).await.legs, []);
+            rig.mine(3);
+            assert_eq!(rig.origin.paid(request.order_id), []);
+            // It is no copy: the key's owner used that nonce elsewhere.
+            assert_eq!(account.heal(rig.now / 1_000).await, Ok(vec![]));
+            assert_eq!((account.vouch().await, solver.behind()), (Ok(()), None));
+        }
+        rig.settle_by(&solver, &request).await;
+        let failure = rig.facts(&request).await.failure;
+        assert_eq!(failure, Some(FailReason::TransactionNotIncluded));
+        assert_eq!(rig.destination.paid(request.order_id), []);
+        rig.refunded(request.order_id, 1);
+        rig.settle_by(&solver, &other).await;
+        rig.filled(other.order_id, 2);
+    }
+}
+
+/// What uses up a gap pays nobody: the next process makes nothing of it that somebody else's transaction did.
+#[tokio::test]
+async fn a_gap_that_somebody_else_closes_shows_no_older_copy() {
+    let mut rig = Rig::new();
+    let first = rig.funded(1).await;
+    rig.settle(&first).await;
+    rig.rest().await;
+    rig.destination.collapse(24);
+    let solver = rig.solver().await;
+    let healed = solver.accounts["destination"].heal(rig.now / 1_000).await;
+    assert_eq!(healed, Ok(vec!["0".into()]));
+    let solver = rig.solver().await;
+    let account = &solver.accounts["destination"];
+    assert_eq!(account.attempts().await.unwrap().len(), 1);
+    rig.destination.intrude(&rig.solver_text(), 0);
+    rig.mine(10);
+    account.sweep(rig.now / 1_000).await.unwrap();
+    assert_eq!(account.attempts().await.unwrap(), []);
+    assert_eq!((account.vouch().await, solver.behind()), (Ok(()), None));
+}
+
 /// A lie of a moment that enough providers tell, or a provider that is away.
 #[tokio::test]
 async fn a_store_that_is_current_pays_as_soon_as_the_chain_says_so() {
