@@ -26,6 +26,8 @@ use crate::{
 };
 
 const START: u64 = 1_700_000_000_000;
+/// How long a close may take on a busy machine.
+const CLOSES: Duration = Duration::from_secs(60);
 
 /// Unix milliseconds.
 fn clock() -> u64 {
@@ -221,15 +223,19 @@ impl Peer {
     }
 
     async fn code(&mut self) -> (u16, String) {
-        loop {
-            match self.0.next().await.unwrap().unwrap() {
-                Message::Close(Some(frame)) => {
-                    return (frame.code.into(), frame.reason.to_string());
+        let closed = async {
+            loop {
+                match self.0.next().await.unwrap().unwrap() {
+                    Message::Close(Some(frame)) => {
+                        return (frame.code.into(), frame.reason.to_string());
+                    }
+                    Message::Close(None) => panic!("closed without a reason"),
+                    _ => {}
                 }
-                Message::Close(None) => panic!("closed without a reason"),
-                _ => {}
             }
-        }
+        };
+        let closed = tokio::time::timeout(CLOSES, closed).await;
+        closed.expect("the socket stays open")
     }
 }
 
