@@ -18,6 +18,8 @@ use crate::{
 /// The status of who asked for a quote while feeds did not tell the same.
 const DOUBTED: &str = "doubted";
 
+const MILLION: u64 = 1_000_000;
+
 /// How a request ended for its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
@@ -264,11 +266,32 @@ fn is_worse(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
     let trade = &plan.honest[at].trade;
     let part = trade.amount / U256::from(1_000);
     let same = trade.from.1 == trade.to.1;
-    // Whoever does anything may have prices read sooner, and their age is in what is quoted.
+    // Whoever does anything may have prices read sooner, and their age is in what is quoted. Who deposits may have them read
+    // where they stand for a moment only, and so have them swing more.
+    let deposits = near(plan).any(|one| !talks(one));
+    let seen = if deposits { swing(plan) } else { 0 };
     let quoted = without.has[0] / U256::from(10_000);
+    let quoted = quoted + without.has[0] * U256::from(seen) / U256::from(MILLION);
     let slack = [quoted, part, if same { part } else { U256::ZERO }];
     let mut pairs = with.has.iter().zip(&without.has).zip(slack);
     pairs.any(|((with, without), slack)| *with + slack < *without)
+}
+
+/// How far prices swing in a history, in millionths: each symbol's from its least to its most, all together.
+fn swing(plan: &Plan) -> u64 {
+    let mut prices: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    for (_, weather) in &plan.weather {
+        let Weather::Price(symbol, parts) = weather else {
+            continue;
+        };
+        let [now, least, most] = prices.entry(symbol).or_insert([MILLION; 3]);
+        *now = *now * parts / 10_000;
+        (*least, *most) = ((*least).min(*now), (*most).max(*now));
+    }
+    let apart = prices
+        .values()
+        .map(|[_, least, most]| (most - least) * MILLION / least.max(&1));
+    apart.sum()
 }
 
 /// Whether a user's ending is one that he may have without strangers, too, at another moment: this one of
@@ -363,16 +386,13 @@ fn loses(plan: &Plan, chain: &str) -> bool {
     })
 }
 
-/// Who asks what the solver holds has prices read, too, and who deposits another currency or on another chain has its worth
+/// Who asks what the solver holds has prices read, too, and who deposits another currency has its worth
 /// looked up, as has the operator who releases a stranger's deposit that is parked. Their age is in what a refund
 /// pays for its settlement, to a millionth.
 fn has_prices_read(plan: &Plan) -> bool {
     let verbs = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Verbs);
     let released = plan.weather.iter().any(verbs);
-    let asks = |power| {
-        use Power::{Asker, DustElsewhere, OtherCurrency};
-        matches!(power, Asker | OtherCurrency | DustElsewhere)
-    };
+    let asks = |power| matches!(power, Power::Asker | Power::OtherCurrency);
     let reads = |one: &Stranger| one.has_own_order() || asks(one.power) || released && !talks(one);
     near(plan).any(reads)
 }
@@ -580,21 +600,23 @@ mod tests {
     /// A price is the less certain, the more it was seen to move.
     #[test]
     fn a_user_may_have_less_where_prices_move_and_somebody_has_them_read() {
-        let compared = |power: Power, weather: Weather| {
+        let differs = |power: Power, weather: &[Weather], has: u64| {
             let mut plan = plan(power);
             plan.strangers.truncate(1);
+            plan.strangers[0].early = false;
             plan.honest[0].again = None;
             plan.honest[0].pause = 5;
-            plan.weather = vec![(96, weather)];
-            let mut without = ending("success", 0);
-            without.get_mut(&0).unwrap().has[0] = U256::from(10).pow(U256::from(30));
-            compare(&plan, &ending("success", 0), &without).len()
+            plan.weather = weather.iter().map(|what| (96, *what)).collect();
+            let [mut with, mut without] = [ending("success", 0), ending("success", 0)];
+            with.get_mut(&0).unwrap().has[0] = U256::from(has);
+            without.get_mut(&0).unwrap().has[0] = U256::from(1_000_000);
+            !compare(&plan, &with, &without).is_empty()
         };
-        let moves = Weather::Price("ETH", 9_402);
-        assert_eq!(compared(Power::DustElsewhere, moves), 0);
-        assert_eq!(compared(Power::Dust, moves), 1, "nobody reads prices");
-        let stays = Weather::Forget(0);
-        assert_eq!(compared(Power::DustElsewhere, stays), 1, "nothing moves");
+        let moves = [Weather::Price("ETH", 9_402), Weather::Price("ETH", 10_258)];
+        assert!(!differs(Power::Dust, &moves, 940_000));
+        assert!(differs(Power::Dust, &moves, 930_000), "they moved less");
+        assert!(differs(Power::Teller, &moves, 990_000), "nobody reads");
+        assert!(differs(Power::Dust, &[], 990_000), "nothing moves");
     }
 
     /// It is there for a moment, and whoever tells the index of anything has it seen at another moment.
