@@ -2,8 +2,8 @@
 //! I/O, no clock.
 //!
 //! A deposit in another currency or on another chain than its order's, or that spells the order's id otherwise, can
-//! return at once, because no claim for it is attested. A deposit that a fill or refund may be claimed for can return when the solver states at the hub that
-//! there is none, or after [`PATIENCE`].
+//! return at once, because no claim for it is attested. A deposit that a fill or refund may be claimed for can return
+//! when the solver states at the hub that there is none, or after [`PATIENCE`].
 //!
 //! A deposit that returned may leave the hub without its depositor's signature, the way its order says; where another
 //! than its payer named the order, to its depositor only.

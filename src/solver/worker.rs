@@ -206,7 +206,7 @@ impl Worker {
         let mut due = 0;
         loop {
             let now = clock();
-            // What the store does not know of is looked for before anything is paid, which the survey is waited for.
+            // What the store does not know of is looked for before anything is paid: payments wait for the survey.
             let vouched = tokio::time::timeout(poll, account.vouch()).await;
             if let Ok(Err(error)) = vouched {
                 tracing::debug!(network, %error, "the store is not known to be current");
