@@ -15,7 +15,7 @@ use crate::{
     trade::Call,
     types::{
         Address, B256, Block, ChainId, EvmAddress, Execution, Failure, Payment, PaymentKind,
-        Receipt, RouterCall, Transaction,
+        Receipt, RouterCall, Transaction, U256,
     },
 };
 
@@ -57,7 +57,7 @@ pub struct Rules {
     spelled: Option<Address>,
     /// The primary depository and the additional ones.
     depositories: Vec<EvmAddress>,
-    /// A contract whose `Transfer` logs are not ERC-20 movements.
+    /// A contract whose `Transfer` logs are the native currency's movements, not ERC-20 ones (the ZK Stack's).
     pub ignored: Option<EvmAddress>,
     /// Whether calldata may stand in `calls[0].input`.
     nested_input: bool,
@@ -259,7 +259,8 @@ pub fn input<'a>(rules: &Rules, transaction: &'a RawTransaction) -> Result<&'a [
 
 /// A transfer to its own sender pays nobody: routers with an allowance could be made to emit one.
 /// Nor does one out of a depository: it is a withdrawal, which anybody can execute, of money that was
-/// its recipient's already.
+/// its recipient's already. On the ZK Stack the transaction's own value is what its account was asked to pay: what it
+/// paid is logged.
 fn payments(
     rules: &Rules,
     mined: &Mined,
@@ -269,12 +270,15 @@ fn payments(
     let mut payments = Vec::new();
     if let Some((to, order)) = direct(mined, input) {
         let value = mined.transaction.value;
+        let value = value.ok_or(Doubt("a transaction without value"))?.0;
+        let moved = |token| moved(logs, token, &mined.transaction.from, &to);
+        let amount = rules.ignored.map_or(value, |token| value.min(moved(token)));
         payments.push(Payment {
             index: DIRECT,
             kind: PaymentKind::Direct { order },
             recipient: rules.address(&to),
             currency: rules.native.clone(),
-            amount: value.ok_or(Doubt("a transaction without value"))?.0,
+            amount,
         });
     }
     for log in logs {
@@ -308,6 +312,20 @@ fn payments(
         });
     }
     Ok(payments)
+}
+
+/// What logs of `token` show to have gone from one account to another.
+fn moved(logs: &[Logged], token: EvmAddress, payer: &EvmAddress, payee: &EvmAddress) -> U256 {
+    let amounts = logs.iter().filter_map(|log| match &log.event {
+        Event::Transfer {
+            token: of,
+            from,
+            to,
+            amount,
+        } if (*of, from, to) == (token, payer, payee) => Some(*amount),
+        _ => None,
+    });
+    amounts.fold(U256::ZERO, U256::saturating_add)
 }
 
 fn direct(mined: &Mined, input: &[u8]) -> Option<(EvmAddress, B256)> {

@@ -497,6 +497,36 @@ fn zksync_base_token_moves_no_erc20() {
     assert_eq!(plain.payments.len(), 2);
 }
 
+/// An account's own code decides there what of its transaction's value it pays.
+#[test]
+fn zksync_value_pays_what_the_base_token_says_that_it_moved() {
+    let base = "0x000000000000000000000000000000000000800a";
+    let mut spec = chain::spec(None);
+    spec.additional.insert("isZksyncStack".into(), json!(true));
+    let zksync = Rules::new(&spec).unwrap();
+    // The transaction is from USER to OTHER, with a value of 99.
+    let moved = |amount| transfer(base, USER, OTHER, amount);
+    let table = [
+        (vec![], 0),
+        (vec![moved(99)], 99),
+        (vec![moved(98)], 98),
+        (vec![moved(60), moved(60)], 99),
+        (vec![transfer(base, RECIPIENT, OTHER, 99)], 0),
+        (vec![transfer(base, USER, RECIPIENT, 99)], 0),
+        (vec![transfer(WORTHLESS, USER, OTHER, 99)], 0),
+    ];
+    for (logs, wanted) in table {
+        let paid = |rules: &Rules| {
+            let receipt = receipt_by(rules, &logs, &format!("0x{ID}"));
+            let mut payments = receipt.payments.into_iter();
+            let direct = payments.find(|it| matches!(it.kind, PaymentKind::Direct { .. }));
+            direct.unwrap().amount
+        };
+        assert_eq!(paid(&zksync), U256::from(wanted), "{logs:?}");
+        assert_eq!(paid(&chain::rules()), U256::from(99), "{logs:?}");
+    }
+}
+
 #[test]
 fn tempo_calldata_stands_in_its_first_call() {
     let mut spec = chain::spec(None);
