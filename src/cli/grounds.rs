@@ -13,7 +13,7 @@ use vm::{
 };
 
 use crate::{
-    config::{Config, Mistakes},
+    config::{Config, Mistakes, Names},
     run::rules::Rules,
 };
 
@@ -21,8 +21,10 @@ use crate::{
 pub fn config(variables: impl IntoIterator<Item = (String, String)>) -> (Config, Mistakes) {
     let mut variables: HashMap<_, _> = variables.into_iter().collect();
     // Nothing is signed with it, and a configuration without a key is a mistake of whoever serves.
-    for name in ["SIGNING_MODULE", "SOLVER_SIGNING_MODULE"] {
-        variables.remove(name);
+    for key in [Names::ORACLE, Names::SOLVER] {
+        for name in [key.module, key.gcp_version, key.aws_key, key.aws_region] {
+            variables.remove(name);
+        }
     }
     let nobody = format!("0x{:064x}", 1);
     for name in ["ECDSA_PRIVATE_KEY", "SOLVER_PRIVATE_KEY"] {
@@ -269,6 +271,46 @@ fn voted(read: &Read, vote: &Vote) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is wrong for whoever judges, with the integrator API and these variables.
+    fn mistakes(set: &[(&str, &str)]) -> Mistakes {
+        let fixed = [
+            ("ENVIRONMENT", "testnets.prod"),
+            ("INTEGRATOR_HTTP_PORT", "3001"),
+        ];
+        let all = fixed.iter().chain(set);
+        config(all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))).1
+    }
+
+    #[test]
+    fn who_judges_needs_no_key_wherever_the_daemons_keys_are() {
+        let version = "projects/p/locations/eu/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1";
+        let market = ("MARKET_FILE", "market.json");
+        let gcp = [
+            market,
+            ("SIGNING_MODULE", "gcp-kms"),
+            ("GCP_KMS_KEY_VERSION", version),
+            ("SOLVER_SIGNING_MODULE", "gcp-kms"),
+            ("SOLVER_GCP_KMS_KEY_VERSION", version),
+        ];
+        let aws = [
+            market,
+            ("SIGNING_MODULE", "aws-kms"),
+            ("AWS_KMS_SIGNER_KEY_ID", "k"),
+            ("AWS_KMS_SIGNER_KEY_REGION", "eu-west-1"),
+            ("SOLVER_SIGNING_MODULE", "aws-kms"),
+            ("SOLVER_AWS_KMS_KEY_ID", "k"),
+            ("SOLVER_AWS_KMS_KEY_REGION", "eu-west-1"),
+        ];
+        let raw = [market, ("SOLVER_PRIVATE_KEY", "0x02")];
+        for set in [&gcp[..], &aws, &raw, &[market]] {
+            assert_eq!(mistakes(set), Mistakes::default(), "{set:?}");
+        }
+        // All else is still told.
+        assert!(mistakes(&gcp[1..]).concern("MARKET_FILE"));
+        let module = "SOLVER_ED25519_SIGNING_MODULE";
+        assert!(mistakes(&[market, (module, "other")]).concern(module));
+    }
 
     #[test]
     fn what_others_wrote_ends_no_line_and_moves_no_cursor() {
