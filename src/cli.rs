@@ -79,7 +79,7 @@ enum Command {
     /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
-    /// Ask a running daemon what the accounts of its solver have under way; needs its DATA_DIR.
+    /// Ask a running daemon what its solver's accounts have under way, or let payments go on; needs its DATA_DIR.
     #[command(subcommand)]
     Lane(admin::lanes::Question),
     /// Print the OpenAPI description of a listener's API; needs no configuration.

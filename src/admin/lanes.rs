@@ -16,8 +16,8 @@ use crate::solver::{
 pub enum Question {
     /// The account on every network, or on one: its open transactions, and what it holds that none of them has.
     Show { network: Option<String> },
-    /// Use up what the chain of a network waits for and no transaction has, and believe the count that its
-    /// providers agree on.
+    /// ONLY if DATA_DIR is no old copy: let the solver pay again after a stop (intentd_solver_behind), and use up what
+    /// the chain of a network waits for and no transaction has.
     Heal { network: String },
 }
 

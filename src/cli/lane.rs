@@ -52,9 +52,12 @@ fn shown(accounts: &[Row]) -> String {
 
 fn healed(accounts: &[Healed]) -> String {
     let text = |healed: &Healed| match healed.used_up.is_empty() {
-        true => format!("{}: nothing was missing", healed.account),
+        true => format!(
+            "{}: the store counts as current; nothing had to be used up",
+            healed.account
+        ),
         false => format!(
-            "{}: used up [{}]",
+            "{}: the store counts as current; used up [{}]",
             healed.account,
             healed.used_up.join(", ")
         ),
@@ -66,7 +69,7 @@ fn healed(accounts: &[Healed]) -> String {
 mod tests {
     use clap::Parser;
 
-    use super::lanes::Question;
+    use super::{Healed, healed, lanes::Question};
     use crate::cli::{Arguments, Command};
 
     #[test]
@@ -95,5 +98,16 @@ mod tests {
             assert_eq!(asked(&format!("intentd lane {line}")), Some(question));
         }
         assert_eq!(asked("intentd lane heal"), None);
+    }
+
+    #[test]
+    fn who_heals_is_told_that_payments_go_on_whatever_was_used_up() {
+        let of = |used_up: &[&str]| Healed {
+            account: "0x01".to_owned(),
+            used_up: used_up.iter().map(|one| (*one).to_owned()).collect(),
+        };
+        let told = "0x01: the store counts as current; nothing had to be used up\n\
+                    0x01: the store counts as current; used up [4, 5]";
+        assert_eq!(healed(&[of(&[]), of(&["4", "5"])]), told);
     }
 }
