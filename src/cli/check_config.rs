@@ -115,15 +115,20 @@ fn integrator(config: &Config, trading: Option<&Trading>) -> String {
     }
 }
 
-/// How many peers there are. A peer without a key of ours counts all who ask here as one caller.
+/// How many peers there are, and whether nobody asks them. A peer without a key of ours counts all who ask here as one
+/// caller.
 fn peers(config: &Config) -> String {
+    let all = config.peers.len();
+    let multisig = config.multisig.as_ref();
+    if all > 0 && multisig.is_some_and(|multisig| multisig.threshold == 0) {
+        return format!("{all}, none asked: ORACLE_SIGNERS_THRESHOLD is 0");
+    }
     let own = |peer: &&PeerSetting| matches!(peer.key, PeerKey::Own(_));
-    match config.peers.len() - config.peers.iter().filter(own).count() {
-        0 => config.peers.len().to_string(),
+    match all - config.peers.iter().filter(own).count() {
+        0 => all.to_string(),
         without => format!(
-            "{}, WARNING: {without} without a key of ours: strangers take our part of its limit, and their claims \
-             of several inputs do not reach it",
-            config.peers.len()
+            "{all}, WARNING: {without} without a key of ours: strangers take our part of its limit, and their claims \
+             of several inputs do not reach it"
         ),
     }
 }
@@ -241,6 +246,29 @@ mod tests {
         let variables = variables.map(|(name, value)| (name.to_owned(), value));
         let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
         run(variables).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn peers_that_nobody_asks_are_told() {
+        let said = |listed: &str, set: &[(&str, &str)]| {
+            let fixed = [("ENVIRONMENT", "test"), ("PEERS", listed)];
+            let all = fixed.iter().chain(set);
+            let all = all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            peers(&Config::draft(all).0)
+        };
+        let two = "http://one|k;http://two|k";
+        let signers = (
+            "ORACLE_SIGNERS",
+            "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+        );
+        let threshold = |text| ("ORACLE_SIGNERS_THRESHOLD", text);
+        let none = "2, none asked: ORACLE_SIGNERS_THRESHOLD is 0";
+        assert_eq!(said(two, &[signers]), none);
+        assert_eq!(said(two, &[signers, threshold("0")]), none);
+        for set in [&[signers, threshold("1")][..], &[threshold("0")], &[]] {
+            assert_eq!(said(two, set), "2", "{set:?}");
+        }
+        assert_eq!(said("", &[signers]), "0");
     }
 
     #[test]
