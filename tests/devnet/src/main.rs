@@ -13,8 +13,8 @@ a solver. Requests are quoted, deposited, filled or refunded and settled, also f
 Solana; then the same by hand: deposits, fills, a refund and withdrawals. It stays up until Ctrl-C.
 With --once it ends when the story is told, and each statement verified by its evidence.
 
-With --attacks strangers try what they can against the same, all of it or what is named, each beside an
-honest user's order; it fails if any of them gained something or changed what became of the user.";
+With --attacks strangers try what they can against the EVM chains, all of it or what is named, each beside
+an honest user's order; it fails if any of them gained something or changed what became of the user.";
 
 /// What is to be shown.
 enum Wanted<'a> {

@@ -43,7 +43,7 @@ impl Paste<'_> {
         for path in ["readyz", "metrics"] {
             page.line(&format!("curl -s {}{path}", oracles.ops))?;
         }
-        page.line(&format!("open {oracle}documentation in a browser"))?;
+        page.line(&format!("# in a browser: {oracle}documentation"))?;
         page.heading("Ask for the same attestations again: the signatures are the same")?;
         let bodies = [
             ("depository-deposits", &told.deposit),
@@ -85,10 +85,9 @@ impl Paste<'_> {
         page.line(&format!("curl -s '{api}requests/v3?limit=9' {key}"))?;
         page.line("# every change of status so far, then each as it happens")?;
         page.line(&format!("curl -sN {api}events {key} -H 'last-event-id: 0'"))?;
-        page.line(&format!(
-            "open {api}documentation in a browser; a client's baseApiUrl is {}",
-            api.as_str().trim_end_matches('/')
-        ))?;
+        page.line(&format!("# in a browser: {api}documentation"))?;
+        let base = api.as_str().trim_end_matches('/');
+        page.line(&format!("# baseApiUrl of a client: {base}"))?;
         page.heading("A request of your own: quote, send what it says, ask how it goes")?;
         let (origin, destination) = (&self.world.origin, &self.world.destination);
         self.request(
@@ -96,7 +95,7 @@ impl Paste<'_> {
             &quote_body(self.world, &Wish::ether(10, None)),
         )?;
         page.line(&format!(
-            "# it pays at {}; chain ids are {} and {}",
+            "# it pays at {}, and chain ids are {} and {}",
             destination.node.url, origin.node.chain_id, destination.node.chain_id
         ))
     }
@@ -124,7 +123,7 @@ impl Paste<'_> {
             self.world.origin.node.url
         ))?;
         page.line(&format!(
-            "curl -s {url}intents/status/v3?requestId=$(node -p 'require(process.argv[1]).steps[0].requestId' {quote})"
+            "curl -s \"{url}intents/status/v3?requestId=$(node -p 'require(process.argv[1]).steps[0].requestId' {quote})\""
         ))
     }
 }

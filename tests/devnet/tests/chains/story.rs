@@ -231,6 +231,7 @@ async fn lines_to_paste_quote_send_and_follow_a_request() {
     };
     let up = tokio::time::timeout(PATIENCE, reading).await.unwrap();
     assert!(up, "{}", complaint(&directory));
+    assert!(!pasted.iter().any(|line| has_pattern(line)), "{pasted:?}");
     let first = |what: &str| pasted.iter().position(|line| line.contains(what)).unwrap();
     let send = first("node -e");
     assert!(paste(&pasted[first("/chains")]).await.contains("31001"));
@@ -254,6 +255,34 @@ async fn lines_to_paste_quote_send_and_follow_a_request() {
     assert!(told.success());
     let ended = child.wait().await.unwrap();
     assert!(ended.success(), "{ended}: {}", complaint(&directory));
+}
+
+/// Whether a line has a character of patterns outside of quotes. Where no file has such a name, zsh does not run it.
+fn has_pattern(line: &str) -> bool {
+    let mut quote = None;
+    line.chars().any(|letter| match quote {
+        Some(end) => {
+            if letter == end {
+                quote = None;
+            }
+            false
+        }
+        None if letter == '\'' || letter == '"' => {
+            quote = Some(letter);
+            false
+        }
+        None => matches!(letter, '?' | '*' | '['),
+    })
+}
+
+#[test]
+fn patterns_are_found_outside_of_quotes_only() {
+    for line in ["curl -s a?b=1", "curl 'a' b*", "curl \"a\"[0]"] {
+        assert!(has_pattern(line), "{line}");
+    }
+    for line in ["curl 'a?b=1'", "curl \"a?b=$(node -p 'c[0]' d)\"", "curl a"] {
+        assert!(!has_pattern(line), "{line}");
+    }
 }
 
 /// What a shell prints for a line.
