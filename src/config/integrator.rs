@@ -25,7 +25,7 @@ pub struct Integrator {
     pub ed25519_signing: Option<Signing>,
     /// Keys that it had before.
     pub previous_keys: Vec<PreviousKey>,
-    /// The network on whose account the solver is paid; `None`: the market's first.
+    /// The network on whose account the solver is paid; `None`: the market's first one with EVM accounts.
     pub solver_chain: Option<String>,
     /// The oracle that attests what the solver did; `None`: nothing is settled.
     pub oracle: Option<SolverOracle>,
