@@ -51,7 +51,8 @@ pub const QUOTES: &[Code] = &[
     ),
     never(
         "INVALID_RECIPIENT",
-        "The recipient cannot be paid: it is a token's contract or not an account.",
+        "The recipient is missing where one is needed, or is the zero address, a token's contract or an account of this \
+         service.",
         "Send the account that is to be paid.",
     ),
     never(
