@@ -434,6 +434,7 @@ mod tests {
             ),
             (key(), Answer::OwnerKey(None)),
             (key(), Answer::OwnerKey(Some(bytes.clone()))),
+            (Question::outputs(&bytes), Answer::Outputs(true)),
         ];
         let found = transactions().map(|found| Answer::Transaction(Box::new(found)));
         all.extend(found.map(|found| (asked.clone(), found)));

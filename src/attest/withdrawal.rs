@@ -161,6 +161,8 @@ pub struct Withdrawal {
     pub payload: Bytes,
     /// The id by which a transaction of the depository names it; `None` where its transactions name none.
     pub named: Option<B256>,
+    /// See [`Spending::unproven`](vm::Spending::unproven).
+    pub unproven: Option<Bytes>,
 }
 
 /// Parses an encoded withdrawal. Refuses one that is not of `owned`, and one whose execution would not prove its
@@ -209,7 +211,7 @@ pub fn check_request(spec: &ChainSpec, request: &WithdrawRequest) -> Result<(), 
 }
 
 /// Where a withdrawal is that the allocator recorded, for refusals.
-const RECORDED: &str = "the allocator's withdrawal";
+pub const RECORDED: &str = "the allocator's withdrawal";
 
 fn described(spec: &ChainSpec, encoded: &Bytes, path: &str) -> Result<WithdrawalInfo, Refusal> {
     let codec = spec
@@ -246,6 +248,7 @@ fn parsed(
             amount,
             payload: encoded.clone(),
             named: Some(id),
+            unproven: None,
         });
     };
     let payer = spec.family.address(&spending.payer).map_err(unreadable)?;
@@ -258,6 +261,7 @@ fn parsed(
         amount,
         payload: spending.payload,
         named: None,
+        unproven: spending.unproven,
     })
 }
 
@@ -276,17 +280,24 @@ pub fn payload_id(
     Ok(message.payload_id())
 }
 
-/// Refuses a depository from which an owner could have more spent than he is paid: where signatures do not cover the
-/// values of what they spend, a payload that names smaller ones leaves the rest to miners. No balance is set apart for
-/// such a withdrawal either: nothing would end it.
-pub fn check_values(spec: &ChainSpec, depository: &Address) -> Result<(), Refusal> {
-    match spec.family.covers_values {
-        Some(covers) if !covers(depository) => {
+/// Refuses a depository of whose withdrawals nobody says how they ended: nothing is told of them, and no balance is set
+/// apart for them.
+pub fn check_withdraws(spec: &ChainSpec, depository: &Address) -> Result<(), Refusal> {
+    match spec.family.withdraws_from {
+        Some(withdraws) if !withdraws(depository) => {
             let what = format!("{} from depository {}", spec.id, depository.text());
             Err(Refusal::WithdrawalsUnsupported(what.into()))
         }
         _ => Ok(()),
     }
+}
+
+/// What the allocator is to be told of outputs that no signature covers: see
+/// [`Family::unproven`](vm::Family::unproven).
+pub fn unproven(spec: &ChainSpec, request: &PayloadRequest) -> Result<Option<Bytes>, Refusal> {
+    let said = spec.family.unproven.map(|said| said(request)).transpose();
+    let said = said.map_err(|why| malformed("body/additionalData", why))?;
+    Ok(said.flatten())
 }
 
 /// The payload parameters of a withdrawal, in the spelling that the allocator hashes.
@@ -413,6 +424,7 @@ mod tests {
                 spending: Some(Spending {
                     payer: withdrawal.as_str().unwrap().into(),
                     payload: Bytes::from_static(b"recorded"),
+                    unproven: Some(Bytes::from_static(b"unproven")),
                 }),
             }
         }
@@ -463,6 +475,7 @@ mod tests {
         let own = encoded(owned.depository.text());
         let withdrawal = read(&spec, &own, &owned).unwrap();
         assert_eq!(withdrawal.named, None);
+        assert_eq!(withdrawal.unproven, Some(Bytes::from_static(b"unproven")));
         assert_eq!(
             check_recorded(&withdrawal, &Bytes::from_static(b"recorded")),
             Ok(())

@@ -230,6 +230,10 @@ fn said(read: &Read) -> String {
         (Question::OwnerKey { owner }, Answer::OwnerKey(None)) => {
             format!("no owner's key of {owner}")
         }
+        (Question::Outputs { said }, Answer::Outputs(same)) => {
+            let are = if *same { "are" } else { "are not" };
+            format!("the outputs to spend {are} what is said: {said}")
+        }
         (question, answer) => format!("{}: {}", question.subject(), answer.digest()),
     }
 }

@@ -51,4 +51,9 @@ impl StateReader for Permitted {
         let _permit = enter(&self.permits).await?;
         self.state.view(to, data, block).await
     }
+
+    async fn bears_out(&self, said: &Bytes) -> Result<bool, ReadError> {
+        let _permit = enter(&self.permits).await?;
+        self.state.bears_out(said).await
+    }
 }

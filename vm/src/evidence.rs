@@ -74,6 +74,8 @@ pub enum Question {
     },
     /// The key that signs for `owner`, as the chain has it now.
     OwnerKey { owner: Address },
+    /// Whether the outputs that a withdrawal spends are what is `said` of them, in the family's encoding.
+    Outputs { said: Bytes },
 }
 
 /// What the providers agree on.
@@ -90,6 +92,7 @@ pub enum Answer {
     /// An answer that is too large to keep; its digest.
     Large(B256),
     OwnerKey(Option<Bytes>),
+    Outputs(bool),
 }
 
 /// What one provider said.
@@ -197,6 +200,10 @@ impl Question {
         }
     }
 
+    pub fn outputs(said: &Bytes) -> Self {
+        Self::Outputs { said: said.clone() }
+    }
+
     /// The transaction that is asked about.
     pub fn named(&self) -> Option<&TxRef> {
         match self {
@@ -217,6 +224,7 @@ impl Question {
             Self::Sequence { .. } => "the sequence",
             Self::View { .. } => "a contract's state",
             Self::OwnerKey { .. } => "the owner's key",
+            Self::Outputs { .. } => "the outputs to spend",
         }
     }
 }
@@ -234,6 +242,7 @@ impl Answer {
             Self::Sequence(number) => digest(number),
             Self::View(bytes) => digest(bytes),
             Self::OwnerKey(key) => digest(key),
+            Self::Outputs(same) => digest(same),
         }
     }
 

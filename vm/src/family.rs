@@ -47,9 +47,10 @@ pub struct Family {
     pub sole_depository: bool,
     /// Whether oracles authorize its withdraw requests for the hub's own allocator.
     pub authorizable: bool,
-    /// Whether the signatures of this depository cover the values of the outputs that they spend. Where they do not, a
-    /// request that names too small ones has the rest paid as fees. `None` where depositories spend no outputs.
-    pub covers_values: Option<fn(&Address) -> bool>,
+    /// Whether the ends of withdrawals from this depository are judged; `None`: those from all.
+    pub withdraws_from: Option<fn(&Address) -> bool>,
+    /// As [`Spending::unproven`], of a withdrawal that the allocator is to be told of. `None` where signatures cover all.
+    pub unproven: Option<UnprovenOf>,
     /// Refuses what the allocator is to be told (v2.2) where it would pay another currency than the request's, or record
     /// a withdrawal of whose end nobody could say anything: [`WithdrawalCodec::normalize_payload`] takes what it is given.
     /// `None` where it has nothing to refuse.
@@ -124,6 +125,9 @@ pub struct FamilyKeys {
 
 /// Opens one provider without network traffic. An error where the configuration of the chain does not fit its family.
 pub type OpenProvider = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Provider, SpecError>;
+
+/// See [`Family::unproven`].
+pub type UnprovenOf = fn(&PayloadRequest) -> Result<Option<Bytes>, CodecError>;
 
 /// Refuses what the allocator is not to be told.
 pub type PayloadCheck = fn(&PayloadRequest) -> Result<(), CodecError>;
@@ -292,6 +296,9 @@ pub struct Spending {
     pub payer: String,
     /// What the allocator records of it. Elsewhere that is the encoded withdrawal.
     pub payload: Bytes,
+    /// What it says of outputs that it spends and no signature covers, for [`StateReader::bears_out`]: where it names too
+    /// small values, the rest is paid as fees. `None` where signatures cover all.
+    pub unproven: Option<Bytes>,
 }
 
 impl WithdrawalInfo {

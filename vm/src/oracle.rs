@@ -61,6 +61,11 @@ pub trait StateReader: Send + Sync {
     async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError>;
     /// A read-only contract call at `block`.
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError>;
+    /// Whether outputs are what is `said` of them ([`Spending::unproven`](crate::Spending::unproven)), wherever their
+    /// transactions stand: false also of an output that is not known.
+    async fn bears_out(&self, _said: &Bytes) -> Result<bool, ReadError> {
+        Err(ReadError::Foreign("no outputs on this chain"))
+    }
 }
 
 /// The first block from height `deepest` downwards that is final as seen from `head`, for

@@ -331,6 +331,16 @@ impl StateReader for Quorum {
         })
         .await
     }
+
+    async fn bears_out(&self, said: &Bytes) -> Result<bool, ReadError> {
+        let question = || Question::outputs(said);
+        let said = said.clone();
+        self.vote("outputs", question, move |provider| {
+            let (state, said) = (provider.state.clone(), said.clone());
+            Box::pin(async move { state.ok_or_else(no_state)?.bears_out(&said).await })
+        })
+        .await
+    }
 }
 
 #[async_trait]

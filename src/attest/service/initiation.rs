@@ -12,7 +12,7 @@ use crate::attest::{
     owner::Requested,
     peers::Question,
     statement::Statement,
-    withdrawal::{AddressRequest, Owned, check_values},
+    withdrawal::{AddressRequest, Owned, check_withdraws},
 };
 
 /// A request to set a balance apart for a withdrawal.
@@ -60,7 +60,7 @@ impl Attestor {
     ) -> Result<InitiationAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
         let chain = self.chain(&claim.address.chain)?;
-        check_values(&chain.spec, &owned.depository)?;
+        check_withdraws(&chain.spec, &owned.depository)?;
         // Peers, and everybody who sees the request, see the signature too.
         if self.bound_nonces {
             owned.check_bound()?;
@@ -90,7 +90,7 @@ impl Attestor {
             requested.owner(&|chain| self.family(chain))?,
         );
         let owned = self.owned_by(&chain.spec, claim)?;
-        check_values(&chain.spec, &owned.depository)?;
+        check_withdraws(&chain.spec, &owned.depository)?;
         // The owner signed neither the depository nor the hub.
         if self.bound_nonces && chain.spec.depository.as_ref() != Some(&owned.depository) {
             owned.check_bound()?;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use vm::{
-    Amount, ChainId, ChainSpec,
+    Amount, Bytes, ChainId, ChainSpec,
     protocol::{
         message::{self, TypedMessage},
         request::PayloadParams,
@@ -37,6 +37,8 @@ pub(super) struct PayloadMessage<'a> {
     spender: &'a Spender,
     params: PayloadParams,
     message: message::PayloadParams,
+    /// See [`Family::unproven`](vm::Family::unproven).
+    unproven: Option<Bytes>,
 }
 
 impl Attestor {
@@ -59,6 +61,7 @@ impl Attestor {
             spender,
             params,
             message,
+            unproven: withdrawal::unproven(spec, &request)?,
         })
     }
 
@@ -78,7 +81,7 @@ impl Attestor {
 
     /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount. The amount of a
     /// returned deposit is the deposit's, whatever somebody sends to its address besides: that may hold more.
-    /// Nothing of the withdrawal's chain is read: its balance has been set apart already.
+    /// Of the withdrawal's chain only outputs are read that no signature covers: its balance has been set apart already.
     pub async fn owned_initiated(
         &self,
         claim: &OwnedClaim,
@@ -89,11 +92,12 @@ impl Attestor {
         let amount = requested.amount()?;
         let owner = requested.owner(&|chain| self.family(chain))?;
         let owned = self.owned_by(spec, claim)?;
-        withdrawal::check_values(spec, &owned.depository)?;
+        withdrawal::check_withdraws(spec, &owned.depository)?;
         let PayloadMessage {
             spender,
             params,
             message,
+            unproven,
         } = self.payload_message(spec, &owned, amount, requested.additional.as_ref())?;
         let permit = self.permit(requested, &owner, &claim.proof).await?;
         let asked = self.ask(question);
@@ -103,10 +107,14 @@ impl Attestor {
             requested.check_bare()?;
         }
         let (address, token) = (owned.address, owned.token);
-        let held = match returned {
-            Some(_) => self.hub.holds(address, token, amount).await?,
-            None => self.hub.holds_exactly(address, token, amount).await?,
+        let outputs = self.check_outputs(&spec.id, unproven.as_ref(), "body/additionalData");
+        let held = async {
+            Ok(match returned {
+                Some(_) => self.hub.holds(address, token, amount).await?,
+                None => self.hub.holds_exactly(address, token, amount).await?,
+            })
         };
+        let ((), held) = tokio::try_join!(outputs, held)?;
         let block = held.ok_or(Refusal::OtherAddressBalance)?;
         let digest = message.digest(&spender.domain);
         let spelled = Spelled::payload(&params, digest, spender);

@@ -1,7 +1,9 @@
 //! How withdrawals ended (guide: protocol 8.5).
 
 use serde_json::{Map, Value};
-use vm::{B256, Bytes, Chain, ChainSpec, StateReader, TxRef, WithdrawalStatus, protocol::text};
+use vm::{
+    B256, Bytes, Chain, ChainId, ChainSpec, StateReader, TxRef, WithdrawalStatus, protocol::text,
+};
 
 use super::{
     Attested, Attestor, Error, OwnedClaim, named,
@@ -191,6 +193,23 @@ impl Attestor {
         Ok((chain, chain.state.as_deref().ok_or_else(unsupported)?))
     }
 
+    /// Refuses a withdrawal that says of outputs what their chain does not. `path` is where it says so.
+    pub(super) async fn check_outputs(
+        &self,
+        chain: &ChainId,
+        unproven: Option<&Bytes>,
+        path: &str,
+    ) -> Result<(), Error> {
+        let Some(said) = unproven else {
+            return Ok(());
+        };
+        let (_, state) = self.withdrawing(chain.as_str())?;
+        match state.bears_out(said).await? {
+            true => Ok(()),
+            false => Err(malformed(path, "an output to spend is not what is said of it").into()),
+        }
+    }
+
     pub(super) fn allocator(&self) -> Result<&Allocator, Error> {
         let allocator = self.hub.allocator();
         allocator.map_err(|why| Error::NoAllocator(why.to_owned()))
@@ -211,6 +230,9 @@ impl Attestor {
             WithdrawalStatus::Executed => (Verdict::Executed, escrow.burned(withdrawal.id)),
             WithdrawalStatus::Expired => (Verdict::Expired, escrow.returned(withdrawal.id)),
         };
+        let unproven = withdrawal.unproven.as_ref();
+        self.check_outputs(&owned.chain, unproven, withdrawal::RECORDED)
+            .await?;
         let digest = self.digest(&execution);
         let statement = Statement::withdrawal(&owned.chain, withdrawal.id, verdict, digest);
         let statement = standing.ground(&owned.chain, statement);

@@ -136,6 +136,12 @@ fn layout_of_evidence_never_changes() {
     );
     let fields = postcard::to_allocvec(&read).unwrap();
     assert_eq!(hex(&fields), "0704307861620107080102080 9".replace(' ', ""));
+    let read = (
+        vm::evidence::Question::outputs(&vec![7].into()),
+        vm::evidence::Answer::Outputs(true),
+    );
+    let fields = postcard::to_allocvec(&read).unwrap();
+    assert_eq!(hex(&fields), "0801070901");
     let mut other = row.clone();
     other[0] = 3;
     for wrong in [&[][..], &other, &row[..row.len() - 1], b"\x02nothing"] {

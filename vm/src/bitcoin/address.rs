@@ -18,11 +18,16 @@ const NATIVE: (&str, [u8; 20]) = ("bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8", [
 /// The most characters of a bech32 text (BIP 173).
 const LONGEST: usize = 90;
 
-/// Whether this is a P2WPKH address: what pays from it signs the values of what it spends (BIP 143), and withdrawals
-/// from it are judged.
+/// The version bytes of P2PKH addresses, on the main network and on others.
+const KEY_HASHES: [u8; 2] = [0, 111];
+
+/// Whether this is the address of a key, P2WPKH or P2PKH: withdrawals from it are judged.
 pub fn is_key_hash(address: &Address) -> bool {
-    let parts = address.bytes().split_first();
-    parts.is_some_and(|(version, hash)| *version == 0 && hash.len() == 20)
+    match address.bytes() {
+        [0, hash @ ..] => hash.len() == 20,
+        [LEGACY, version, hash @ ..] => KEY_HASHES.contains(version) && hash.len() == 20,
+        _ => false,
+    }
 }
 
 /// Converts addresses, currencies and transaction ids between text and bytes.

@@ -1,15 +1,15 @@
 //! The allocator's payloads of `bitcoin-vm`, and its signatures (guide: protocol 8.4). Pure.
 
 use bitcoin::{
-    Psbt, PublicKey, ScriptBuf,
+    Psbt, PublicKey,
     secp256k1::{
         Message, SECP256K1,
         ecdsa::{RecoverableSignature, RecoveryId},
     },
-    sighash::{EcdsaSighashType, SighashCache},
+    sighash::SighashCache,
 };
 
-use super::{partial, psbt::Payload, withdrawal};
+use super::{partial, psbt::Payload, signing, withdrawal};
 use crate::{Bytes, CodecError, PayloadCodec};
 
 /// Makes PSBTs of what the allocator records.
@@ -24,7 +24,7 @@ impl PayloadCodec for Payloads {
         Ok(Payload::decode(payload)?.psbt()?.serialize())
     }
 
-    /// One signature per input, each of the key of the P2WPKH output that it spends.
+    /// One signature per input, each of the key of the P2WPKH or P2PKH output that it spends.
     fn signed(&self, payload: &[u8], signatures: &[Bytes]) -> Result<Vec<u8>, CodecError> {
         let payload = Payload::decode(payload)?;
         let unsigned = payload.psbt()?;
@@ -47,11 +47,10 @@ fn key(unsigned: &Psbt, signatures: &[[u8; 65]]) -> Option<PublicKey> {
     let mut known = None;
     for (at, input) in unsigned.inputs.iter().enumerate() {
         let spent = input.witness_utxo.as_ref()?;
-        let (script, kind) = (&spent.script_pubkey, EcdsaSighashType::All);
-        let hash = hashes.p2wpkh_signature_hash(at, script, spent.value, kind);
-        let key = recovered(Message::from(hash.ok()?), signatures.get(at)?)?;
-        let ours = ScriptBuf::new_p2wpkh(&key.wpubkey_hash().ok()?);
-        if ours != *script || known.is_some_and(|known| known != key) {
+        let message = signing::message(&mut hashes, at, spent)?;
+        let key = recovered(message, signatures.get(at)?)?;
+        let ours = signing::is_account_of(&key, &spent.script_pubkey);
+        if !ours || known.is_some_and(|known| known != key) {
             return None;
         }
         known = Some(key);
@@ -71,8 +70,8 @@ fn recovered(message: Message, signature: &[u8; 65]) -> Option<PublicKey> {
 mod tests {
     use alloy::hex;
     use bitcoin::{
-        Amount, OutPoint, Transaction, TxIn, TxOut, absolute::LockTime, secp256k1::SecretKey,
-        transaction::Version,
+        Amount, OutPoint, ScriptBuf, Transaction, TxIn, TxOut, absolute::LockTime,
+        secp256k1::SecretKey, sighash::EcdsaSighashType, transaction::Version,
     };
     use serde_json::json;
 
@@ -83,13 +82,26 @@ mod tests {
         SecretKey::from_slice(&[byte; 32]).unwrap()
     }
 
+    fn public(byte: u8) -> PublicKey {
+        PublicKey::new(secret(byte).public_key(SECP256K1))
+    }
+
     fn account(byte: u8) -> ScriptBuf {
-        let key = PublicKey::new(secret(byte).public_key(SECP256K1));
-        ScriptBuf::new_p2wpkh(&key.wpubkey_hash().unwrap())
+        ScriptBuf::new_p2wpkh(&public(byte).wpubkey_hash().unwrap())
+    }
+
+    fn legacy(byte: u8) -> ScriptBuf {
+        ScriptBuf::new_p2pkh(&public(byte).pubkey_hash())
     }
 
     /// A payload that spends an output of each of `accounts`.
     fn payload(accounts: &[u8]) -> Vec<u8> {
+        let accounts: Vec<_> = accounts.iter().map(|byte| account(*byte)).collect();
+        payload_of(&accounts)
+    }
+
+    /// A payload that spends outputs of these scripts.
+    fn payload_of(accounts: &[ScriptBuf]) -> Vec<u8> {
         let output = |value, script_pubkey| TxOut {
             value: Amount::from_sat(value),
             script_pubkey,
@@ -105,11 +117,11 @@ mod tests {
             version: Version::ONE,
             lock_time: LockTime::ZERO,
             input: (0..accounts.len() as u32).map(input).collect(),
-            output: vec![output(600, account(9)), output(300, account(1))],
+            output: vec![output(600, account(9)), output(300, accounts[0].clone())],
         })
         .unwrap();
         for (input, of) in psbt.inputs.iter_mut().zip(accounts) {
-            input.witness_utxo = Some(output(1000, account(*of)));
+            input.witness_utxo = Some(output(1000, of.clone()));
         }
         Payload::of(&psbt).unwrap().encode()
     }
@@ -122,8 +134,13 @@ mod tests {
         for (at, (input, by)) in psbt.inputs.iter().zip(keys).enumerate() {
             let spent = input.witness_utxo.as_ref().unwrap();
             let (script, kind) = (&spent.script_pubkey, EcdsaSighashType::All);
-            let hash = hashes.p2wpkh_signature_hash(at, script, spent.value, kind);
-            let message = Message::from(hash.unwrap());
+            let message = match script.is_p2pkh() {
+                true => Message::from(hashes.legacy_signature_hash(at, script, 1).unwrap()),
+                false => {
+                    let hash = hashes.p2wpkh_signature_hash(at, script, spent.value, kind);
+                    Message::from(hash.unwrap())
+                }
+            };
             let signature = SECP256K1.sign_ecdsa_recoverable(&message, &secret(*by));
             let (id, bytes) = signature.serialize_compact();
             let json = json!({
@@ -153,6 +170,31 @@ mod tests {
             psbt.unsigned_tx.compute_txid()
         });
         assert_eq!(signed, unsigned);
+    }
+
+    #[test]
+    fn signatures_of_a_key_hash_account_make_the_withdrawal() {
+        let payload = payload_of(&[legacy(1), legacy(1)]);
+        let signed = Payloads.signed(&payload, &signatures(&payload, &[1, 1]));
+        let info = MAIN.describe(&MAIN.decode(&signed.unwrap()).unwrap());
+        assert_eq!(info.sole, Ok(()));
+        assert_eq!(info.amount.as_deref(), Ok("1700"));
+        let spending = info.spending.unwrap();
+        assert_eq!(spending.payload, payload);
+        assert!(spending.unproven.is_some());
+        for (scripts, keys) in [
+            ([legacy(1), legacy(1)], [1, 2]),
+            ([legacy(1), legacy(2)], [1, 2]),
+            ([legacy(1), account(1)], [2, 2]),
+        ] {
+            let other = payload_of(&scripts);
+            let signed = Payloads.signed(&other, &signatures(&other, &keys));
+            assert!(signed.is_err(), "{scripts:?}");
+        }
+        // The script's hash is another account.
+        let nested = payload_of(&[legacy(1).to_p2sh(), legacy(1)]);
+        let good = signatures(&payload, &[1, 1]);
+        assert!(Payloads.signed(&nested, &good).is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bitcoin::{BlockHash, OutPoint, Txid};
+use bitcoin::{BlockHash, OutPoint, Transaction, Txid, consensus::deserialize};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use reqwest::header::HeaderMap;
 use serde::de::DeserializeOwned;
@@ -27,7 +27,9 @@ use url::Url;
 use self::auth::Auth;
 use super::{
     raw::{IndexedBlock, IndexedSpend, IndexedTransaction, RawTransaction},
-    source::{Found, MAX_PREVIOUS, Source, Spender, anchored, block_hash, moved, shown},
+    source::{
+        Found, MAX_PREVIOUS, Source, Spender, Transactions, anchored, block_hash, moved, shown,
+    },
     trade::AccountHistory,
 };
 use crate::{
@@ -342,6 +344,16 @@ impl Source for Esplora {
     async fn spenders(&self, outputs: &[OutPoint]) -> Result<Vec<Spender>, ReadError> {
         let each = stream::iter(outputs.to_vec()).map(|output| self.spender(output));
         self.ask(each.buffered(AT_ONCE).try_collect()).await
+    }
+}
+
+#[async_trait]
+impl Transactions for Esplora {
+    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
+        let path = format!("tx/{txid}/raw");
+        let body = self.ask(self.get(&path)).await?;
+        let read = body.map(|body| deserialize(&body));
+        read.transpose().map_err(|_| doubt("no transaction"))
     }
 }
 

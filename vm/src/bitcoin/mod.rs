@@ -19,10 +19,12 @@ mod question;
 pub mod raw;
 mod read;
 mod script;
+mod signing;
 mod source;
 mod spend;
 pub mod trade;
 mod transport;
+mod unproven;
 mod withdrawal;
 
 pub use combine::combinations;
@@ -48,7 +50,8 @@ const fn on(network: &'static Network) -> Family {
         blooms: false,
         sole_depository: false,
         authorizable: true,
-        covers_values: Some(address::is_key_hash),
+        withdraws_from: Some(address::is_key_hash),
+        unproven: Some(withdrawal::unproven),
         check_payload: Some(withdrawal::check_payload),
         withdrawals: Some(network),
         payloads: Some(&allocator::Payloads),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bitcoin::{BlockHash, OutPoint, Txid};
+use bitcoin::{BlockHash, OutPoint, Transaction, Txid};
 use bitcoincore_rpc::{Client, RpcApi, jsonrpc};
 use serde_json::{Map, Value};
 use tokio::{
@@ -23,8 +23,8 @@ use tokio::{
 use super::{
     esplora::Esplora,
     network::Network,
-    question::{Fault, hash_at, header, look, spending, unspent},
-    source::{Found, Source, Spender, block_hash, moved, shown},
+    question::{Fault, hash_at, header, look, raw, spending, unspent},
+    source::{Found, Source, Spender, Transactions, block_hash, moved, shown},
     transport::Blocking,
 };
 use crate::{
@@ -229,5 +229,12 @@ impl Source for Node {
             (false, None) => Spender::Somebody,
         });
         Ok(spenders.collect())
+    }
+}
+
+#[async_trait]
+impl Transactions for Node {
+    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
+        self.ask(move |client| raw(client, &txid)).await
     }
 }

@@ -26,7 +26,7 @@ mod abi {
 /// The allocator's transaction to be signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    inputs: Vec<(OutPoint, TxOut)>,
+    pub(super) inputs: Vec<(OutPoint, TxOut)>,
     outputs: Vec<TxOut>,
 }
 

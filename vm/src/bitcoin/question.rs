@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use bitcoin::{BlockHash, OutPoint, ScriptBuf, Txid};
+use bitcoin::{
+    BlockHash, OutPoint, ScriptBuf, Transaction, Txid, consensus::encode::deserialize_hex,
+};
 use bitcoincore_rpc::{
     Client, RpcApi,
     jsonrpc::{self, serde_json::value::to_raw_value},
@@ -119,6 +121,16 @@ pub fn header(client: &Client, hash: &BlockHash) -> Result<Block, Fault> {
 fn anchor(client: &Client, block: &Block) -> Result<(), Fault> {
     let found = hash_at(client, block.number)?.map(|hash| shown(&hash));
     Ok(source::anchored(found, block)?)
+}
+
+/// A transaction, wherever it is.
+pub fn raw(client: &Client, txid: &Txid) -> Result<Option<Transaction>, Fault> {
+    let asked = client.call::<String>("getrawtransaction", &[json!(txid), json!(false)]);
+    known(asked)?.map(|text| decoded(&text)).transpose()
+}
+
+pub fn decoded(text: &str) -> Result<Transaction, Fault> {
+    deserialize_hex(text).map_err(|_| Fault::Doubtful("no transaction"))
 }
 
 /// Reads the transaction as seen from `head`; `None` when it is in no block at or below it.

@@ -4,15 +4,19 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bitcoin::{Psbt, ScriptBuf, Txid};
-use futures::future::try_join_all;
+use futures::{
+    future::try_join_all,
+    stream::{self, StreamExt},
+};
 
 use super::{
     decode::{self, Rules},
     esplora::{self, Esplora},
     network::genesis,
     node::{Access, Node},
-    source::{Found, Source, Spender, anchored, txid},
+    source::{Found, Source, Spender, Transactions, anchored, txid},
     spend::{Rival, Sought, looked_at},
+    unproven::Outputs,
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
@@ -23,6 +27,8 @@ use crate::{
 
 /// How long a head is reused: blocks come every ten minutes.
 const HEAD_AGE: Duration = Duration::from_secs(5);
+/// Transactions that one read asks for at once. They may be large.
+const AT_ONCE: usize = 8;
 
 /// Opens one provider of a Bitcoin chain, without network traffic: the index where the URL is the index's that the
 /// chain's entry names, else a node.
@@ -56,7 +62,7 @@ pub fn opened(spec: &ChainSpec, endpoint: &Endpoint) -> Result<Opened, SpecError
     })
 }
 
-fn provider<S: Source>(
+fn provider<S: Source + Transactions>(
     spec: &ChainSpec,
     endpoint: &Endpoint,
     source: S,
@@ -113,7 +119,7 @@ impl<S: Source> ChainReader for Reader<S> {
 }
 
 #[async_trait]
-impl<S: Source> StateReader for Reader<S> {
+impl<S: Source + Transactions> StateReader for Reader<S> {
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
         self.anchor(&head.block).await?;
         let deepest = head.block.number.checked_sub(self.finality.blocks);
@@ -140,8 +146,7 @@ impl<S: Source> StateReader for Reader<S> {
         let psbt = Psbt::deserialize(encoded).map_err(|_| refused())?;
         let owns = |script: &bitcoin::Script| self.rules.depository(script).is_some();
         let sought = Sought::new(psbt, owns).ok_or_else(refused)?;
-        let own = sought.txid();
-        if self.source.look(own, block).await?.is_some() {
+        if self.source.look(sought.txid, block).await?.is_some() {
             return Ok(WithdrawalStatus::Executed);
         }
         let spenders = looked_at(self.source.spenders(&sought.inputs).await?);
@@ -157,6 +162,19 @@ impl<S: Source> StateReader for Reader<S> {
 
     async fn view(&self, _: &Address, _: &Bytes, _: &Block) -> Result<Bytes, ReadError> {
         Err(ReadError::Unavailable("no contracts on this chain".into()))
+    }
+
+    async fn bears_out(&self, said: &Bytes) -> Result<bool, ReadError> {
+        let said = Outputs::read(said)?;
+        let txids = said.transactions().into_iter();
+        let each = txids.map(|txid| async move { (txid, self.source.raw(txid).await) });
+        let mut each = stream::iter(each).buffered(AT_ONCE);
+        while let Some((txid, found)) = each.next().await {
+            if !said.are_of(txid, found?.as_ref())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -227,3 +245,6 @@ impl<S: Source> Reader<S> {
 fn named(tx: &TxRef) -> Option<Txid> {
     B256::try_from(tx.bytes.as_ref()).ok().map(|id| txid(&id))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What a provider of a Bitcoin chain shows: blocks, transactions and what spends an output.
 
 use async_trait::async_trait;
-use bitcoin::{BlockHash, OutPoint, ScriptBuf, Txid, hashes::Hash};
+use bitcoin::{BlockHash, OutPoint, ScriptBuf, Transaction, Txid, hashes::Hash};
 
 use super::raw::RawTransaction;
 use crate::{
@@ -46,6 +46,13 @@ pub trait Source: Send + Sync + 'static {
     async fn look(&self, txid: Txid, head: &Block) -> Result<Option<Found>, ReadError>;
     /// What spends each output, at the provider's tip.
     async fn spenders(&self, outputs: &[OutPoint]) -> Result<Vec<Spender>, ReadError>;
+}
+
+/// One provider's transactions as they are. Nothing of them is checked here.
+#[async_trait]
+pub trait Transactions: Send + Sync + 'static {
+    /// A transaction, wherever it is; `None` where the provider does not know it.
+    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError>;
 }
 
 /// A hash in the usual reversed byte order.

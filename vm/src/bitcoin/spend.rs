@@ -2,9 +2,10 @@
 //! protocol 8.5). Pure.
 //!
 //! Signatures are not compared: one transaction may have several. Where all inputs are of witness programs, the id of the
-//! unsigned transaction is the one that it has in the chain. What an input is of is the requester's word, and the
-//! allocator's signatures do not cover it: a transaction of another id is the sought one, too, if it spends the same
-//! and pays the same.
+//! unsigned transaction is the one that it has in the chain. Where all are P2PKH outputs, the id is of the transaction
+//! with its signatures, and anybody can make another id of it. What an input is of is the requester's word, and
+//! the allocator's signatures do not cover it, either: a transaction of another id is the sought one, too, if it spends
+//! the same and pays the same.
 
 use std::collections::HashSet;
 
@@ -12,6 +13,7 @@ use bitcoin::{OutPoint, Psbt, Script, Txid};
 
 use super::{
     raw::{RawInput, RawOutput, RawTransaction},
+    signing::legacy_script,
     source::Spender,
 };
 use crate::types::WithdrawalStatus;
@@ -26,6 +28,8 @@ pub const MAX_RIVALS: usize = 32;
 pub struct Sought {
     unsigned: bitcoin::Transaction,
     pub inputs: Vec<OutPoint>,
+    /// The id in the chain, unless others changed it.
+    pub txid: Txid,
 }
 
 /// A transaction that may have spent inputs of the sought one.
@@ -51,24 +55,27 @@ pub enum Undecided {
 
 impl Sought {
     /// `None` unless `owns` knows the script of an input, a key's version 0 witness program, and every other one is a
-    /// witness program: somebody else may pay the fee.
+    /// witness program: somebody else may pay the fee. Or unless it knows the script of each, a P2PKH one, and each has
+    /// its key's signature: without them nobody knows the id.
     pub fn new(psbt: Psbt, owns: impl Fn(&Script) -> bool) -> Option<Self> {
         let count = psbt.inputs.len();
         let spent = psbt.inputs.iter().map(|input| input.witness_utxo.as_ref());
         let spent: Vec<_> = spent.collect::<Option<_>>()?;
-        let scripts = || spent.iter().map(|spent| &spent.script_pubkey);
-        let owned = scripts().any(|script| script.is_p2wpkh() && owns(script))
-            && scripts().all(|script| script.is_witness_program());
+        let mut scripts = spent.iter().map(|spent| &*spent.script_pubkey);
+        let txid = match scripts.clone().all(Script::is_witness_program) {
+            true => {
+                let owned = scripts.any(|script| script.is_p2wpkh() && owns(script));
+                owned.then(|| psbt.unsigned_tx.compute_txid())?
+            }
+            false => scripts.all(owns).then(|| legacy_txid(&psbt))??,
+        };
         let inputs = psbt.unsigned_tx.input.iter();
         let inputs: Vec<_> = inputs.map(|input| input.previous_output).collect();
-        (owned && (1..=MAX_INPUTS).contains(&count) && inputs.len() == count).then_some(Self {
+        ((1..=MAX_INPUTS).contains(&count) && inputs.len() == count).then_some(Self {
             unsigned: psbt.unsigned_tx,
             inputs,
+            txid,
         })
-    }
-
-    pub fn txid(&self) -> Txid {
-        self.unsigned.compute_txid()
     }
 
     /// Whether a transaction spends one of the inputs.
@@ -99,8 +106,7 @@ impl Sought {
         };
         let by_depository = || settled().filter(|(_, by)| *by).map(|(rival, _)| rival);
         // The transaction itself may have become final since it was looked for.
-        let own = self.txid();
-        let is_own = settled().any(|(rival, _)| rival.txid == own || self.is_equal_to(rival));
+        let is_own = settled().any(|(rival, _)| rival.txid == self.txid || self.is_equal_to(rival));
         if is_own || by_depository().any(|rival| self.is_replaced_by(rival)) {
             return Ok(WithdrawalStatus::Executed);
         }
@@ -174,6 +180,15 @@ pub fn looked_at(mut spenders: Vec<Spender>) -> Vec<Spender> {
         }
     }
     spenders
+}
+
+/// The id of a transaction all inputs of which spend P2PKH outputs; `None` unless each has its key's signature.
+fn legacy_txid(psbt: &Psbt) -> Option<Txid> {
+    let mut signed = psbt.unsigned_tx.clone();
+    for (input, shown) in signed.input.iter_mut().zip(&psbt.inputs) {
+        input.script_sig = legacy_script(shown)?;
+    }
+    Some(signed.compute_txid())
 }
 
 fn spent(transaction: &RawTransaction) -> impl Iterator<Item = OutPoint> {

@@ -1,15 +1,14 @@
 //! Withdrawals of `bitcoin-vm`: the allocator's PSBTs, and the unspent outputs that a request names (guide: protocol
 //! 8.1). Pure.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, str::FromStr};
 
 use alloy::{hex, sol_types::SolValue};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bitcoin::{
-    Amount, Psbt, PublicKey, Script, ScriptBuf,
-    ecdsa::Signature,
+    Address, Amount, Psbt, Script, ScriptBuf,
     psbt::Input,
-    secp256k1::{Message, SECP256K1},
+    secp256k1::SECP256K1,
     sighash::{EcdsaSighashType, SighashCache},
 };
 use serde::{Deserialize, Serialize};
@@ -19,10 +18,12 @@ use sha2::{Digest, Sha256};
 use super::{
     network::Network,
     psbt::Payload,
+    signing::{self, signature},
     spend::{MAX_INPUTS, MAX_RIVALS},
+    unproven,
 };
 use crate::{
-    Codec, CodecError, Spending, WithdrawalCodec, WithdrawalInfo,
+    Bytes, Codec, CodecError, Spending, WithdrawalCodec, WithdrawalInfo,
     protocol::{
         json, limits,
         request::{PayloadParams, PayloadRequest, WithdrawCall, additional, word},
@@ -31,9 +32,10 @@ use crate::{
 
 const FAMILY: &str = "bitcoin-vm";
 
-mod abi {
+pub mod abi {
     alloy::sol! {
         struct Utxo { bytes32 txid; uint32 index; uint64 value; bytes scriptPubKey; }
+        struct Unproven { Utxo[] utxos; }
         struct PayloadData { Utxo[] utxos; uint64 feeRate; }
         struct RequestData {
             Utxo[] allocatorUtxos; Utxo[] feeUtxos; bytes feeChangeScript; uint64 feeRate;
@@ -204,6 +206,20 @@ pub fn check_payload(request: &PayloadRequest) -> Result<(), CodecError> {
     )
 }
 
+/// What a withdrawal of which the allocator is to be told says of outputs whose values its signatures do not cover: all of
+/// a depository that is no witness address.
+pub fn unproven(request: &PayloadRequest) -> Result<Option<Bytes>, CodecError> {
+    let depository = Address::from_str(&request.depository);
+    let depository = depository.map_err(|_| refused("its depository is no Bitcoin address"))?;
+    let script = depository.assume_checked().script_pubkey();
+    if script.is_witness_program() {
+        return Ok(None);
+    }
+    let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
+    let utxos = utxos(&extra.allocator_utxos, &script)?;
+    Ok(Some(abi::Unproven { utxos }.abi_encode().into()))
+}
+
 /// Refuses the data of a withdraw request of whose end nothing could be said: [`Sought::new`](super::spend::Sought::new)
 /// and [`Payload::decode`] refuse the transaction, or it has more inputs than other transactions are looked at
 /// ([`MAX_RIVALS`]). Or of one in which an output of the depository pays the fee: its change is not the depository's.
@@ -269,22 +285,13 @@ fn amount(psbt: &Psbt) -> Result<Amount, CodecError> {
         .ok_or_else(|| refused("more bitcoin than there is"))
 }
 
-/// Whether this is a P2WPKH input with its one signature.
+/// Whether this is a P2WPKH or P2PKH input with its one signature.
 fn signed(input: &Input) -> bool {
     let (Some(spent), Some((key, signature))) = (&input.witness_utxo, signature(input)) else {
         return false;
     };
-    let ours = key
-        .wpubkey_hash()
-        .is_ok_and(|hash| ScriptBuf::new_p2wpkh(&hash) == spent.script_pubkey);
     let wanted = input.sighash_type.unwrap_or(EcdsaSighashType::All.into());
-    ours && wanted == signature.sighash_type.into()
-}
-
-/// The input's only signature, and its key.
-fn signature(input: &Input) -> Option<(&PublicKey, &Signature)> {
-    let mut signatures = input.partial_sigs.iter();
-    signatures.next().filter(|_| signatures.next().is_none())
+    signing::is_account_of(key, &spent.script_pubkey) && wanted == signature.sighash_type.into()
 }
 
 impl Network {
@@ -325,8 +332,13 @@ impl Network {
         if !is_valid(psbt) {
             return Err(refused("a signature is not valid"));
         }
+        let is_covered = account.is_witness_program();
+        if !is_covered && psbt.inputs.len() > limits::ITEMS {
+            return Err(refused("more outputs to look up than are looked up"));
+        }
         Ok(Spending {
             payer: self.address_text(account)?,
+            unproven: (!is_covered).then(|| unproven::said(&payload)),
             payload: payload.encode().into(),
         })
     }
@@ -352,12 +364,8 @@ fn is_valid(psbt: &Psbt) -> bool {
         let (Some(spent), Some((key, signature))) = (&input.witness_utxo, signature(input)) else {
             return false;
         };
-        let (script, kind) = (&spent.script_pubkey, EcdsaSighashType::All);
-        let Ok(hash) = hashes.p2wpkh_signature_hash(at, script, spent.value, kind) else {
-            return false;
-        };
-        let (message, signature) = (Message::from(hash), &signature.signature);
-        let valid = SECP256K1.verify_ecdsa(&message, signature, &key.inner);
-        valid.is_ok()
+        let message = signing::message(&mut hashes, at, spent);
+        let valid = |message| SECP256K1.verify_ecdsa(&message, &signature.signature, &key.inner);
+        message.is_some_and(|message| valid(message).is_ok())
     })
 }

@@ -77,6 +77,7 @@ impl Large for Transaction {
 
 impl Large for WithdrawalStatus {}
 impl Large for u64 {}
+impl Large for bool {}
 impl Large for Bytes {}
 impl Large for Option<Block> {}
 impl Large for Option<Bytes> {}
@@ -123,6 +124,18 @@ impl Answer for u64 {
 
     fn against(&self, _: &Self) -> Dissent {
         Dissent::Lie
+    }
+}
+
+/// Whether outputs are what is said of them.
+impl Answer for bool {
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    /// A transaction comes to one provider before another.
+    fn against(&self, _: &Self) -> Dissent {
+        Dissent::Race
     }
 }
 

@@ -57,6 +57,19 @@ impl Recorded for u64 {
     }
 }
 
+impl Recorded for bool {
+    fn shown(&self) -> evidence::Answer {
+        evidence::Answer::Outputs(*self)
+    }
+
+    fn of_evidence(answer: evidence::Answer) -> Option<Self> {
+        match answer {
+            evidence::Answer::Outputs(same) => Some(same),
+            _ => None,
+        }
+    }
+}
+
 impl Recorded for Bytes {
     fn shown(&self) -> evidence::Answer {
         evidence::Answer::View(self.clone())

@@ -45,6 +45,7 @@ pub struct Answers<C> {
     pub withdrawal: Ask2<C, Bytes, Block, WithdrawalStatus>,
     pub sequence: Ask2<C, Address, Block, u64>,
     pub view: Ask3<C, Address, Bytes, Block, Bytes>,
+    pub bears_out: Ask1<C, Bytes, bool>,
     /// The head for a scanner.
     pub tip: Ask<C, Block>,
     pub block: Ask1<C, u64, Option<Block>>,
@@ -73,6 +74,7 @@ impl<C> Default for Answers<C> {
             withdrawal: None,
             sequence: None,
             view: None,
+            bears_out: None,
             tip: None,
             block: None,
             deposits: None,

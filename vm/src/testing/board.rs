@@ -1,7 +1,7 @@
 //! What is on a scripted chain, and what its providers say of accounts and transactions.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     ops::RangeInclusive,
 };
 
@@ -67,6 +67,8 @@ pub(super) struct Board {
     pub deposits: Vec<DepositTx>,
     pub views: HashMap<(Vec<u8>, Bytes), Bytes>,
     pub withdrawals: HashMap<Bytes, WithdrawalStatus>,
+    /// What is said of outputs and is so.
+    pub outputs: HashSet<Bytes>,
     pub says: Says,
     pub failure: Option<ReadError>,
     /// Heights that one scan may be about.

@@ -114,6 +114,11 @@ impl<C: Send + Sync> StateReader for Script<C> {
         })
         .await
     }
+
+    async fn bears_out(&self, said: &Bytes) -> Result<bool, ReadError> {
+        own!(self.bears_out(said));
+        self.read(|board| Ok(board.outputs.contains(said))).await
+    }
 }
 
 #[async_trait]

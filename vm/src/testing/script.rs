@@ -137,6 +137,11 @@ impl<C> Script<C> {
         self.with(|board| board.withdrawals.insert(encoded.clone(), status));
     }
 
+    /// Outputs are what is said of them here, and not what is said of them elsewhere.
+    pub fn put_outputs(&self, said: &Bytes) {
+        self.with(|board| board.outputs.insert(said.clone()));
+    }
+
     /// Every read answers so; `None` makes it well again.
     pub fn fail(&self, failure: Option<ReadError>) {
         self.with(|board| board.failure = failure);

@@ -4,6 +4,7 @@ mod agreement;
 pub mod allocator;
 mod decode;
 mod index;
+mod key_hash;
 pub mod ledger;
 mod node;
 mod read;

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use vm::{
-    Bytes, CodecError, KeyReader, OwnerKeys, PayloadCodec, WithdrawalCodec, WithdrawalInfo,
+    Bytes, CodecError, KeyReader, OwnerKeys, PayloadCodec, Spending, WithdrawalCodec,
+    WithdrawalInfo,
     protocol::{
         action::Action,
         hub::WithdrawalAccount,
@@ -811,6 +812,71 @@ async fn what_the_allocator_has_not_signed_is_pending() {
     let many = format!("0x{}", "00".repeat(limits::ITEMS + 1));
     world.record(&first_version(), &many);
     assert_eq!(word(ask().await), "TOO_MANY_ITEMS");
+}
+
+/// Withdrawals as those of [`Signed`], that are transactions of the depository's own account.
+struct Spends;
+
+impl WithdrawalCodec for Spends {
+    fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
+        Signed.encode(withdrawal)
+    }
+
+    fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
+        Signed.decode(encoded)
+    }
+
+    fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
+        let depository = fixtures::spec("ethereum").depository.unwrap();
+        WithdrawalInfo {
+            spending: Some(Spending {
+                payer: depository.text().to_owned(),
+                payload: withdrawal.as_str().unwrap().to_owned().into_bytes().into(),
+                unproven: Some(Bytes::from_static(b"outputs")),
+            }),
+            ..Signed.describe(withdrawal)
+        }
+    }
+
+    fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
+        Signed.normalize_payload(request)
+    }
+
+    fn request_data(&self, request: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
+        Signed.request_data(request)
+    }
+}
+
+/// Others may have told the allocator: what left the depository is then not what is burned.
+#[tokio::test]
+async fn no_end_is_signed_of_a_withdrawal_that_says_of_outputs_what_is_not_so() {
+    static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
+        withdrawals: Some(&Spends),
+        ..*fixtures::family()
+    });
+    let mut world = world();
+    let mut spec = fixtures::spec("ethereum");
+    spec.family = &FAMILY;
+    let known = world.oracle.chains.get_mut("ethereum").unwrap();
+    known.chain.as_mut().unwrap().spec = Arc::new(spec);
+    let first = WithdrawalClaim {
+        withdrawal: "0x6162".into(),
+        ..first_version()
+    };
+    let second = ended(owned(|_| {}));
+    world.record(&first, &first.withdrawal);
+    let said = async |status| {
+        *world.ethereum.status.lock().unwrap() = status;
+        let first = word(world.oracle.withdrawal(&first, None).await);
+        let second = word(world.oracle.owned_withdrawal(&second, None).await);
+        [first, second]
+    };
+    assert_eq!(said(WithdrawalStatus::Pending).await, ["OK"; 2]);
+    for status in [WithdrawalStatus::Executed, WithdrawalStatus::Expired] {
+        assert_eq!(said(status).await, ["INVALID_REQUEST"; 2], "{status:?}");
+    }
+    world.ethereum.put_outputs(&Bytes::from_static(b"outputs"));
+    assert_eq!(said(WithdrawalStatus::Executed).await, ["OK"; 2]);
 }
 
 /// The deposit may be long gone: the withdrawal's end is attested all the same.

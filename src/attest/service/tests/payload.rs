@@ -195,27 +195,93 @@ async fn a_deposit_that_returned_is_set_apart_only_where_the_allocator_can_be_to
     assert_eq!(more.initiated(&signed).await, "OK");
 }
 
-/// Signatures that do not cover the values of what they spend leave to miners what a payload does not name.
-#[test]
-fn a_depository_whose_signatures_cover_no_values_is_told_nothing() {
-    let family = &vm::bitcoin::FAMILY;
-    let mut spec = fixtures::spec("bitcoin");
-    spec.family = family;
-    for (text, fits) in [
-        ("bc1q82jn90vgkwvknrhxpla797tu050fj0jaaaznne", true),
-        ("1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF", false),
-    ] {
-        let depository = family.account(text).unwrap();
-        let checked = crate::attest::withdrawal::check_values(&spec, &depository);
-        assert_eq!(checked.is_ok(), fits, "{text}");
+/// The address of a key, whose signatures do not cover the values of what they spend.
+const LEGACY: &str = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
+
+/// `world` with a chain whose depository has that address. `ethereum` shows its outputs, where it is read.
+fn with_bitcoin(mut world: World, is_read: bool) -> World {
+    let entry = json!({ "id": "bitcoin", "hubChainId": "7", "depository": LEGACY });
+    let entry: vm::ChainEntry = serde_json::from_value(entry).unwrap();
+    let spec = entry.spec(&vm::bitcoin::FAMILY, false).unwrap();
+    let read = || Chain {
+        spec: spec.clone(),
+        reader: world.ethereum.clone(),
+        state: Some(world.ethereum.clone()),
+    };
+    let reachable = Reachable {
+        family: Some(&vm::bitcoin::FAMILY),
+        hub_chain_id: Some(U256::from(7)),
+        spec: Some(spec.clone()),
+        chain: is_read.then(read).ok_or_else(|| "nobody reads it".into()),
+        keys: None,
+    };
+    world.oracle.chains.insert("bitcoin".into(), reachable);
+    world
+}
+
+/// What the allocator is told besides: to spend one output of so many satoshis.
+fn spending(value: u64) -> Value {
+    let utxo = json!({ "txid": "fa".repeat(32), "vout": 0, "value": value.to_string() });
+    json!({ "bitcoin-vm": { "allocatorUtxos": [utxo], "feeRate": "1" } })
+}
+
+fn withdrawn(value: u64) -> OwnedClaim {
+    owned(|requested| {
+        requested.chain = "bitcoin".into();
+        requested.currency = "bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8".into();
+        requested.recipient = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46".into();
+        requested.additional = spending(value).as_object().cloned();
+    })
+}
+
+/// What the chain is asked where that output is to be spent.
+fn outputs(value: u64) -> Bytes {
+    let request = json!({
+        "chainId": "7", "depository": LEGACY, "currency": "", "amount": "1", "spender": "",
+        "recipient": "", "nonce": "", "additionalData": spending(value),
+    });
+    let request = serde_json::from_value(request).unwrap();
+    let unproven = vm::bitcoin::FAMILY.unproven.unwrap();
+    unproven(&request).unwrap().unwrap()
+}
+
+/// A payload that names a smaller value leaves the rest to miners, and one that names a larger value has the hub burn more.
+#[tokio::test]
+async fn values_that_no_signature_covers_are_those_that_the_chain_shows() {
+    let world = with_bitcoin(apart(), true);
+    world.ethereum.put_outputs(&outputs(1_000));
+    for lie in [0, 999, 1_001] {
+        let found = told(&world, &withdrawn(lie)).await;
+        assert_eq!(found, "INVALID_REQUEST", "{lie}");
     }
+    // Nothing is read for whoever is not the owner.
+    let asked = world.ethereum.asked();
+    let mut forged = withdrawn(1_000);
+    forged.requested.amount = "499".into();
+    assert_eq!(told(&world, &forged).await, "OWNER_SIGNATURE_INVALID");
+    assert_eq!(world.ethereum.asked(), asked);
+    world
+        .ethereum
+        .fail(Some(ReadError::Quorum("two of three".into())));
+    assert_eq!(told(&world, &withdrawn(1_000)).await, "read");
+    world.ethereum.fail(None);
+    // Nothing of that used the address up.
+    assert_eq!(world.initiated(&withdrawn(1_000)).await, "OK");
+    assert_eq!(told(&world, &withdrawn(1_000)).await, "OK");
+    assert_eq!(told(&world, &withdrawn(999)).await, "INVALID_REQUEST");
+}
+
+#[tokio::test]
+async fn values_that_no_signature_covers_are_told_only_where_their_chain_is_read() {
+    let world = with_bitcoin(apart(), false);
+    assert_eq!(told(&world, &withdrawn(1_000)).await, "closed");
 }
 
 /// Nothing would end such a withdrawal: the balance stays where it is.
 #[tokio::test]
-async fn no_balance_is_set_apart_for_a_depository_that_is_told_nothing() {
+async fn no_balance_is_set_apart_for_a_depository_of_whose_withdrawals_nothing_is_judged() {
     static BLIND: LazyLock<Family> = LazyLock::new(|| Family {
-        covers_values: Some(|_| false),
+        withdraws_from: Some(|_| false),
         ..*fixtures::family()
     });
     let mut world = apart();
@@ -226,6 +292,7 @@ async fn no_balance_is_set_apart_for_a_depository_that_is_told_nothing() {
     known.chain.as_mut().unwrap().spec = Arc::new(spec);
     let other = owned(|requested| requested.nonce = B256::with_last_byte(8).to_string());
     assert_eq!(world.initiated(&other).await, "WITHDRAWALS_UNSUPPORTED");
+    assert_eq!(told(&world, &other).await, "WITHDRAWALS_UNSUPPORTED");
     let first = world.oracle.initiation(&initiation_claim(500), None).await;
     assert_eq!(word(first), "WITHDRAWALS_UNSUPPORTED");
     let read = world.oracle.initiated(&initiation_claim(500)).await;

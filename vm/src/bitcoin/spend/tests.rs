@@ -1,8 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "tests")]
 
 use bitcoin::{
-    Amount, Psbt, ScriptBuf, Sequence, Transaction, TxIn, TxOut, Witness, absolute::LockTime,
-    hashes::Hash, transaction::Version,
+    Amount, Psbt, PublicKey, ScriptBuf, Sequence, Transaction, TxIn, TxOut, Witness,
+    absolute::LockTime,
+    ecdsa,
+    hashes::Hash,
+    secp256k1::{Message, SECP256K1, SecretKey},
+    transaction::Version,
 };
 
 use super::*;
@@ -162,7 +166,7 @@ fn the_first_transactions_that_spend_inputs_are_looked_at() {
 fn the_transaction_itself_is_no_rival() {
     let sought = sought(vec![pay(USER, 900)]);
     let mut own = spending(&[1, 2], &[pay(USER, 900)]);
-    own.txid = sought.txid();
+    own.txid = sought.txid;
     let own = Rival::Settled {
         transaction: own,
         by_depository: true,
@@ -258,6 +262,82 @@ fn inputs_that_are_not_the_depositorys_are_not_judged() {
     nested.inputs[0].witness_utxo = Some(pay(legacy, 1));
     assert!(Sought::new(nested, |_| true).is_none());
     assert!(Sought::new(psbt(&[], outputs()), |_| true).is_none());
+}
+
+/// A transaction that spends P2PKH outputs, each with a signature of their key.
+fn legacy() -> Psbt {
+    let secret = SecretKey::from_slice(&[7; 32]).unwrap();
+    let key = PublicKey::new(secret.public_key(SECP256K1));
+    let mut psbt = psbt(&[1, 2], vec![pay(USER, 900)]);
+    for (input, byte) in psbt.inputs.iter_mut().zip(1..) {
+        let message = Message::from_digest([byte; 32]);
+        let signature = ecdsa::Signature::sighash_all(SECP256K1.sign_ecdsa(&message, &secret));
+        input.partial_sigs.insert(key, signature);
+        let spent = input.witness_utxo.as_mut().unwrap();
+        spent.script_pubkey = ScriptBuf::new_p2pkh(&key.pubkey_hash());
+    }
+    psbt
+}
+
+#[test]
+fn the_id_of_a_transaction_of_key_hashes_is_that_with_its_signatures() {
+    let psbt = legacy();
+    let mut signed = psbt.unsigned_tx.clone();
+    for (input, shown) in signed.input.iter_mut().zip(&psbt.inputs) {
+        let (key, signature) = shown.partial_sigs.first_key_value().unwrap();
+        let key = key.to_bytes();
+        let signature = signature.to_vec();
+        // A push of each, whose length stands before it.
+        let length = |bytes: &[u8]| vec![u8::try_from(bytes.len()).unwrap()];
+        let script = [length(&signature), signature, length(&key), key].concat();
+        input.script_sig = ScriptBuf::from_bytes(script);
+    }
+    let sought = Sought::new(psbt, |_| true).unwrap();
+    assert_eq!(sought.txid, signed.compute_txid());
+    let unsigned = legacy().unsigned_tx;
+    assert_ne!(sought.txid, unsigned.compute_txid());
+    // Whoever changes it, what spends the same and pays the same is the transaction.
+    let malleated = rival(&[1, 2], &[pay(USER, 900)]);
+    let verdict = |rivals: &[Rival], spender| sought.verdict(&[spender; 2], rivals);
+    assert_eq!(verdict(&[malleated], by(0xee)), Ok(Executed));
+    assert_eq!(verdict(&[rival(&[1, 2], &[])], by(0xee)), Ok(Expired));
+    assert_eq!(verdict(&[], Nobody), Ok(Pending));
+}
+
+#[test]
+fn of_a_transaction_of_key_hashes_each_input_is_signed_by_its_key_and_owned() {
+    type Change = fn(&mut Psbt);
+    let changes: [(&str, Change); 4] = [
+        ("no signature", |psbt| psbt.inputs[1].partial_sigs.clear()),
+        ("two signatures", |psbt| {
+            let (_, signature) = psbt.inputs[1].partial_sigs.pop_first().unwrap();
+            let other = SecretKey::from_slice(&[8; 32]).unwrap();
+            for secret in [other, SecretKey::from_slice(&[7; 32]).unwrap()] {
+                let key = PublicKey::new(secret.public_key(SECP256K1));
+                psbt.inputs[1].partial_sigs.insert(key, signature);
+            }
+        }),
+        ("another's key", |psbt| {
+            let (_, signature) = psbt.inputs[1].partial_sigs.pop_first().unwrap();
+            let other = SecretKey::from_slice(&[8; 32]).unwrap();
+            let key = PublicKey::new(other.public_key(SECP256K1));
+            psbt.inputs[1].partial_sigs.insert(key, signature);
+        }),
+        ("a witness address", |psbt| {
+            psbt.inputs[1].witness_utxo = Some(pay(DEPOSITORY, 1_000));
+        }),
+    ];
+    for (what, change) in changes {
+        let mut psbt = legacy();
+        change(&mut psbt);
+        assert!(Sought::new(psbt, |_| true).is_none(), "{what}");
+    }
+    let mut psbt = legacy();
+    let other = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
+    psbt.inputs[1].witness_utxo = Some(pay(other, 1_000));
+    let script = MAIN.script(other).unwrap();
+    assert!(Sought::new(psbt, |found| *found != *script).is_none());
+    assert!(Sought::new(legacy(), |found| *found != *script).is_some());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bitcoin::{Amount, Block, OutPoint, Transaction, Txid, consensus::deserialize};
+use bitcoin::{Amount, Block, OutPoint, Txid, consensus::deserialize};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Deserialize;
 
@@ -62,13 +62,6 @@ impl Blocks for Esplora {
 
     async fn look_in(&self, txid: Txid, block: &types::Block) -> Result<Found, ReadError> {
         self.ask(self.found_in(txid, block)).await
-    }
-
-    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
-        let path = format!("tx/{txid}/raw");
-        let body = self.ask(self.get(&path)).await?;
-        let read = body.map(|body| deserialize(&body));
-        read.transpose().map_err(|_| doubt("no transaction"))
     }
 
     async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError> {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bitcoin::{Block, OutPoint, ScriptBuf, Transaction, Txid, consensus::encode::deserialize_hex};
+use bitcoin::{Block, OutPoint, ScriptBuf, Txid, consensus::encode::deserialize_hex};
 use bitcoincore_rpc::{Client, RpcApi, jsonrpc};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::{
     ReadError,
     bitcoin::{
         node::Node,
-        question::{BATCH, Fault, known, known_together, look_in, spent},
+        question::{BATCH, Fault, decoded, known, known_together, look_in, spent},
         raw::{RawTransaction, bitcoins},
         source::{Found, block_hash},
     },
@@ -64,14 +64,6 @@ impl Blocks for Node {
     async fn look_in(&self, txid: Txid, block: &types::Block) -> Result<Found, ReadError> {
         let block = block.clone();
         self.ask(move |client| look_in(client, &txid, block)).await
-    }
-
-    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
-        self.ask(move |client| {
-            let asked = client.call::<String>("getrawtransaction", &[json!(txid), json!(false)]);
-            known(asked)?.map(|text| read(&text)).transpose()
-        })
-        .await
     }
 
     async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError> {
@@ -212,10 +204,6 @@ impl Budget {
     }
 }
 
-fn read(text: &str) -> Result<Transaction, Fault> {
-    deserialize_hex(text).map_err(|_| Fault::Doubtful("no transaction"))
-}
-
 /// What `scantxoutset` finds.
 #[derive(Deserialize)]
 struct Scanned {
@@ -328,7 +316,7 @@ fn paying(client: &Client, scripts: &[ScriptBuf], txids: &[Txid]) -> Result<Payi
     let found = txids.iter().zip(answers);
     let found = found.filter_map(|(txid, text)| Some((txid, text?)));
     let inputs = found.map(|(txid, text)| {
-        let transaction = read(&text)?;
+        let transaction = decoded(&text)?;
         if transaction.compute_txid() != *txid {
             return Err(Fault::Doubtful("another transaction"));
         }

@@ -4,14 +4,14 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
-use bitcoin::{Block, ScriptBuf, Transaction, Txid};
+use bitcoin::{Block, ScriptBuf, Txid};
 
 use super::coin::Coin;
 use crate::{
     ReadError,
     bitcoin::{
         raw::RawTransaction,
-        source::{Found, Source},
+        source::{Found, Source, Transactions},
     },
     types::{self, B256},
 };
@@ -59,14 +59,12 @@ pub type Seen = HashMap<Txid, Looked>;
 
 /// One provider.
 #[async_trait]
-pub trait Blocks: Source {
+pub trait Blocks: Source + Transactions {
     /// A block with all of its transactions, by its hash.
     async fn whole(&self, hash: &B256) -> Result<Block, ReadError>;
     /// The transaction, in a block that has it. An error where it does not, or the provider cannot tell. Unlike
     /// [`Source::look`], nothing is read of the chain: whoever asks looks whether it still has the block.
     async fn look_in(&self, txid: Txid, block: &types::Block) -> Result<Found, ReadError>;
-    /// A transaction, wherever it is; `None` where the provider does not know it.
-    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError>;
     /// The account's outputs in blocks that can be spent in the next one, and that no waiting transaction spends.
     async fn unspent(&self, payee: &Payee, whose: Whose) -> Result<Vec<Coin>, ReadError>;
     /// Brings `seen` up to date: the waiting transactions that pay one of the payees, and what else was looked at. A

@@ -21,6 +21,7 @@ async fn everything<R: ChainReader + StateReader>(
         reader.settled(head).await?,
         reader.withdrawal(&vec![1].into(), None, &block).await?,
         reader.view(&address, &vec![2].into(), &block).await?,
+        reader.bears_out(&vec![4].into()).await?,
     ))
 }
 
@@ -140,11 +141,12 @@ async fn what_was_recorded_answers_like_the_quorum_and_nothing_else() {
         script.put_withdrawal(&vec![1].into(), WithdrawalStatus::Executed);
         let address = Address::from_parts("0xaa", vec![0xaa]);
         script.put_view(&address, &vec![2].into(), vec![3].into());
+        script.put_outputs(&vec![4].into());
     }
     let head = quorum.head().await.unwrap();
     let (answers, reads) = recorded(everything(&quorum, &head)).await;
     let mut answers = answers.unwrap();
-    assert_eq!(reads.len(), 7);
+    assert_eq!(reads.len(), 8);
     for script in &scripts {
         script.fail(Some(ReadError::Unavailable("nobody is asked".into())));
     }

@@ -38,10 +38,15 @@ pub fn script_of(byte: u8) -> ScriptBuf {
 
 /// The record of a transaction that spends what the account of the key `byte` holds.
 pub fn recorded(byte: u8, held: &[Held], outputs: &[Paid]) -> Vec<u8> {
+    recorded_of(&script_of(byte), held, outputs)
+}
+
+/// The same of outputs that pay a script.
+pub fn recorded_of(script: &ScriptBuf, held: &[Held], outputs: &[Paid]) -> Vec<u8> {
     let input = |(txid, index, value): &Held| abi::Input {
         txid: txid.to_vec().into(),
         index: index.to_le_bytes().into(),
-        script: script_of(byte).to_bytes().into(),
+        script: script.to_bytes().into(),
         value: value.to_le_bytes().into(),
     };
     let output = |(script, value): &Paid| abi::Output {
@@ -62,8 +67,13 @@ pub fn signed_by(payload: &Payload, by: u8, named: u8) -> Psbt {
     let signatures = unsigned.inputs.iter().enumerate().map(|(at, input)| {
         let spent = input.witness_utxo.as_ref().unwrap();
         let (script, kind) = (&spent.script_pubkey, EcdsaSighashType::All);
-        let hash = hashes.p2wpkh_signature_hash(at, script, spent.value, kind);
-        let message = Message::from(hash.unwrap());
+        let message = match script.is_p2pkh() {
+            true => Message::from(hashes.legacy_signature_hash(at, script, 1).unwrap()),
+            false => {
+                let hash = hashes.p2wpkh_signature_hash(at, script, spent.value, kind);
+                Message::from(hash.unwrap())
+            }
+        };
         let signature = SECP256K1.sign_ecdsa(&message, &secret(by));
         signature.serialize_compact().to_vec()
     });

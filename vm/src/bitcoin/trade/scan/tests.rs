@@ -18,7 +18,7 @@ use crate::{
     bitcoin::{
         network::MAIN,
         raw::{RawInput, RawOutput, RawPrevout, RawScript},
-        source::{Source, Spender, txid},
+        source::{Source, Spender, Transactions, txid},
         trade::{
             coin::Coin,
             scan_source::{Asked, Payee, Seen, Waits, Whose},
@@ -213,6 +213,13 @@ impl Source for Chain {
 }
 
 #[async_trait]
+impl Transactions for Chain {
+    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
+        Ok(self.all().remove(&txid))
+    }
+}
+
+#[async_trait]
 impl Blocks for Chain {
     async fn whole(&self, hash: &B256) -> Result<bitcoin::Block, ReadError> {
         let blocks = self.blocks.lock().unwrap();
@@ -234,10 +241,6 @@ impl Blocks for Chain {
             true => Err(ReadError::TooLarge),
             false => Ok(found),
         }
-    }
-
-    async fn raw(&self, txid: Txid) -> Result<Option<Transaction>, ReadError> {
-        Ok(self.all().remove(&txid))
     }
 
     async fn unspent(&self, _: &Payee, _: Whose) -> Result<Vec<Coin>, ReadError> {

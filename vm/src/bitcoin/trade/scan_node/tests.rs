@@ -1,6 +1,8 @@
 use std::{sync::Mutex, thread};
 
-use bitcoin::{Amount, Sequence, TxIn, TxOut, Witness, absolute::LockTime, hashes::Hash};
+use bitcoin::{
+    Amount, Sequence, Transaction, TxIn, TxOut, Witness, absolute::LockTime, hashes::Hash,
+};
 
 use super::*;
 use crate::{
