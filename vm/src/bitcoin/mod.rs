@@ -1,8 +1,9 @@
 //! The `bitcoin-vm` family.
 //!
 //! `read` judges what a [`source`] shows: a [`node`] (JSON-RPC, through `question` and `transport`) or an [`esplora`]
-//! index. `raw`, `decode`, `payer` and `spend` are pure: they turn answers into chain-neutral facts. [`trade`] is the
-//! trading half.
+//! index. `raw`, `decode`, `payer` and `spend` are pure: they turn answers into chain-neutral facts. `withdrawal` is what
+//! allocators sign: `signing` says what their signatures cover, and `unproven` what has to be read besides. [`trade`] is
+//! the trading half.
 
 mod address;
 mod allocator;

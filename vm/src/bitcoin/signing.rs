@@ -18,8 +18,8 @@ pub fn is_account_of(key: &PublicKey, script: &Script) -> bool {
     *script == *ScriptBuf::new_p2wpkh(&witness) || *script == *legacy
 }
 
-/// What a signature of the whole transaction signs in input `at`, which spends `spent`; `None` where that is no output of
-/// P2WPKH or P2PKH. Only for P2WPKH it covers the value (BIP 143).
+/// What a signature of the whole transaction signs in input `at`, which spends `spent`; `None` where that is no output
+/// of P2WPKH or P2PKH. Only for P2WPKH it covers the value (BIP 143).
 pub fn message(
     hashes: &mut SighashCache<&Transaction>,
     at: usize,

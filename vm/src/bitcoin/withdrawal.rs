@@ -206,8 +206,8 @@ pub fn check_payload(request: &PayloadRequest) -> Result<(), CodecError> {
     )
 }
 
-/// What a withdrawal of which the allocator is to be told says of outputs whose values its signatures do not cover: all of
-/// a depository that is no witness address.
+/// What a withdrawal of which the allocator is to be told says of outputs whose values its signatures do not cover:
+/// all of a depository that is no witness address.
 pub fn unproven(request: &PayloadRequest) -> Result<Option<Bytes>, CodecError> {
     let depository = Address::from_str(&request.depository);
     let depository = depository.map_err(|_| refused("its depository is no Bitcoin address"))?;
@@ -310,6 +310,11 @@ impl Network {
             .first()
             .and_then(|input| input.witness_utxo.as_ref());
         let account = &account.ok_or_else(|| refused("no inputs"))?.script_pubkey;
+        let is_covered = account.is_witness_program();
+        // Each signature is over all of the transaction, too.
+        if !is_covered && psbt.inputs.len() > limits::ITEMS {
+            return Err(refused("more outputs to look up than are looked up"));
+        }
         let mut spent = psbt.inputs.iter().filter_map(|it| it.witness_utxo.as_ref());
         if !spent.all(|spent| spent.script_pubkey == *account) {
             return Err(refused("it spends from several accounts"));
@@ -331,10 +336,6 @@ impl Network {
         let payload = canonical(psbt, bytes).ok_or_else(|| refused("not the allocator's form"))?;
         if !is_valid(psbt) {
             return Err(refused("a signature is not valid"));
-        }
-        let is_covered = account.is_witness_program();
-        if !is_covered && psbt.inputs.len() > limits::ITEMS {
-            return Err(refused("more outputs to look up than are looked up"));
         }
         Ok(Spending {
             payer: self.address_text(account)?,

@@ -554,3 +554,17 @@ async fn a_question_that_does_not_fit_the_chain_counts_against_nobody() {
     let well: Vec<bool> = quorum.health().iter().map(Health::well).collect();
     assert_eq!(well, [true, false, false]);
 }
+
+/// A transaction comes to one provider before another.
+#[tokio::test]
+async fn who_does_not_know_outputs_yet_is_not_set_aside() {
+    let (scripts, quorum) = three();
+    let said = Bytes::from(vec![4]);
+    for (known, expected) in [(0, false), (1, false), (2, true)] {
+        let knowing = scripts[..known].iter();
+        knowing.for_each(|script| script.put_outputs(&said));
+        assert_eq!(quorum.bears_out(&said).await, Ok(expected), "{known}");
+        settle().await;
+        assert!(quorum.health().iter().all(|health| !health.set_aside));
+    }
+}

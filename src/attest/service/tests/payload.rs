@@ -245,7 +245,7 @@ fn outputs(value: u64) -> Bytes {
     unproven(&request).unwrap().unwrap()
 }
 
-/// A payload that names a smaller value leaves the rest to miners, and one that names a larger value has the hub burn more.
+/// A payload that names a smaller value leaves the rest to miners; one that names a larger value has the hub burn more.
 #[tokio::test]
 async fn values_that_no_signature_covers_are_those_that_the_chain_shows() {
     let world = with_bitcoin(apart(), true);

@@ -9,7 +9,7 @@ use alloy::{
 use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bitcoin::{
-    Amount, EcdsaSighashType, Psbt, PublicKey, ScriptBuf, Transaction,
+    Amount, EcdsaSighashType, Psbt, PublicKey, ScriptBuf, Transaction, TxIn,
     bip32::{DerivationPath, Fingerprint},
     ecdsa,
     hashes::Hash as _,
@@ -65,25 +65,31 @@ impl AllocatorTx {
         self.0.sign()
     }
 
-    /// What the allocator has signed, of a depository of P2WPKH: for each input the hash, and the signature as the
-    /// service gives it (guide: protocol 8.4).
+    /// What the allocator has signed, of a depository of P2WPKH or P2PKH: for each input the hash, and the signature as
+    /// the service gives it (guide: protocol 8.4).
     pub fn signatures(&self) -> Result<Vec<(B256, Bytes)>> {
         let unsigned = self.0.unsigned()?;
         let mut hashes = SighashCache::new(&unsigned);
         let mut all = Vec::new();
         for (at, coin) in self.0.coins.iter().enumerate() {
             let (script, value) = (&coin.output.script_pubkey, coin.output.value);
-            let hash = hashes.p2wpkh_signature_hash(at, script, value, EcdsaSighashType::All)?;
+            let all_of_it = EcdsaSighashType::All;
+            let hash = if script.is_p2pkh() {
+                let hash = hashes.legacy_signature_hash(at, script, all_of_it.to_u32())?;
+                hash.to_byte_array()
+            } else {
+                let hash = hashes.p2wpkh_signature_hash(at, script, value, all_of_it)?;
+                hash.to_byte_array()
+            };
             let secret = SecretKey::from_slice(coin.key.secret().as_slice())?;
-            let signature = SECP256K1.sign_ecdsa_recoverable(&Message::from(hash), &secret);
+            let signature = SECP256K1.sign_ecdsa_recoverable(&Message::from_digest(hash), &secret);
             let (parity, bytes) = signature.serialize_compact();
             let served = json!({
                 "big_r": { "affine_point": format!("02{}", hex::encode(&bytes[..32])) },
                 "s": { "scalar": hex::encode(&bytes[32..]) },
                 "recovery_id": parity.to_i32(),
             });
-            let hash = B256::from(hash.to_byte_array());
-            all.push((hash, served.to_string().into_bytes().into()));
+            all.push((B256::from(hash), served.to_string().into_bytes().into()));
         }
         Ok(all)
     }
@@ -108,9 +114,10 @@ impl AllocatorTx {
         let signed = signed.input.iter().zip(&self.0.coins);
         for (input, (shown, coin)) in psbt.inputs.iter_mut().zip(signed) {
             input.witness_utxo = Some(coin.output.clone());
-            let mut witness = shown.witness.iter();
-            let signature = witness.next().context("no witness")?;
-            let Some(key) = witness.next() else {
+            let shown = pushed(shown)?;
+            let mut shown = shown.iter();
+            let signature = shown.next().context("no signature")?;
+            let Some(key) = shown.next() else {
                 input.tap_key_sig = Some(taproot::Signature::from_slice(signature)?);
                 continue;
             };
@@ -171,4 +178,17 @@ impl AllocatorTx {
         let utxos: Vec<Value> = utxos.collect();
         json!({ "bitcoin-vm": { "allocatorUtxos": utxos, "feeRate": FEE_RATE } })
     }
+}
+
+/// What an input shows to spend its coin.
+fn pushed(input: &TxIn) -> Result<Vec<Vec<u8>>> {
+    if !input.witness.is_empty() {
+        return Ok(input.witness.to_vec());
+    }
+    let each = input.script_sig.instructions().map(|shown| {
+        let shown = shown?;
+        let bytes = shown.push_bytes().context("no push")?;
+        Ok(bytes.as_bytes().to_vec())
+    });
+    each.collect()
 }

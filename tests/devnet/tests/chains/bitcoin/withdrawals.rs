@@ -221,7 +221,39 @@ async fn withdrawal_that_a_reorg_takes_away_is_not_executed() {
     fixture.stop().await;
 }
 
-/// The allocator signs for accounts of P2WPKH only: of a P2TR input nobody could tell the transaction's id beforehand.
+/// Its signatures do not cover the values of what they spend: those are read.
+#[tokio::test(flavor = "multi_thread")]
+async fn withdrawal_from_a_key_hash_is_attested_where_its_values_are_true() {
+    let fixture = Fixture::with(1, Kind::P2pkh).await;
+    let [coin, mut lie] = [fixture.deposited().await, fixture.deposited().await];
+    let tx = paying(&coin, "recipient");
+    let withdrawal = fixture.withdrawal(&tx, "recipient");
+    withdrawal.record(&fixture.world).await;
+    withdrawal.is_pending(None).await;
+    let id = fixture.publish(&tx).await.to_string();
+    fixture.mine(1).await;
+    for named in [None, Some(&*id)] {
+        withdrawal.is_executed(named).await;
+    }
+    let signatures = tx.signatures().unwrap();
+    withdrawal.sign(&fixture.world, signatures).await;
+    withdrawal.is_signed_for_its_owner(Some(&id)).await;
+    let received = fixture.site.node.holds(script("recipient")).await.unwrap();
+    assert_eq!(received, AMOUNT - FEE);
+    // A satoshi that the record does not name is the miner's.
+    lie.output.value -= Amount::ONE_SAT;
+    let tx = paying(&lie, "second recipient");
+    let cheated = fixture.withdrawal(&tx, "second recipient");
+    cheated.record(&fixture.world).await;
+    let id = fixture.publish(&tx).await.to_string();
+    fixture.mine(1).await;
+    for named in [None, Some(&*id)] {
+        cheated.is_refused(named, "INVALID_REQUEST").await;
+    }
+    fixture.stop().await;
+}
+
+/// The allocator signs for accounts of P2WPKH and P2PKH only: of a P2TR input nobody could tell the transaction's id beforehand.
 #[tokio::test(flavor = "multi_thread")]
 async fn taproot_depository_takes_deposits_and_its_withdrawals_are_refused() {
     let fixture = Fixture::with(1, Kind::P2tr).await;
