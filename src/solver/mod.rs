@@ -279,10 +279,15 @@ impl Solver {
         Ok(true)
     }
 
-    /// Stores that nothing is left to do: the worker does not look at the request until new facts come.
+    /// Stores that nothing is left to do: the worker does not look at the request until there is new work. Refused
+    /// where work has come since `view`: what the operator releases may change no facts.
     async fn close(&self, view: &View) -> Result<(), SolverError> {
-        let key = rows::open::key(&view.request.id);
-        let batch = Batch::new().delete(key);
+        let id = &view.request.id;
+        let (claim, open) = (rows::claim::key(id), rows::open::key(id));
+        let batch = Batch::new()
+            .expect(claim, Expect::unchanged(view.row.clone()))
+            .expect(open.clone(), Expect::unchanged(view.open.clone()))
+            .delete(open);
         let seen = view.seen();
         self.requests.decide(seen, view.now, batch, |_| ()).await?;
         Ok(())

@@ -1268,6 +1268,71 @@ async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
     assert!(rig.store.read(&key).await.unwrap().is_some());
 }
 
+/// Nothing that the look read as facts changes: the order is filled, whatever becomes of the excess.
+#[tokio::test]
+async fn what_is_released_during_the_last_look_is_looked_at_again() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |d| d.amount = U256::from(150_000_000))
+        .await;
+    rig.begun(&request).await;
+    rig.mine(3);
+    // It is too late to give the excess back.
+    let facts = rig.facts(&request).await;
+    rig.now = super::claimable::until(&facts.deposits[0]) * 1_000;
+    rig.settle(&request).await;
+    let listed = parked(&rig, &request, B256::ZERO).await.unwrap();
+    assert!(listed.note.contains("exceeds its order"), "{}", listed.note);
+    rig.is_clean().await;
+
+    let key = rows::open::key(&request.id);
+    let work = rows::open::encode(1, &request.id);
+    let batch = crate::store::Batch::new().put(key.clone(), work);
+    rig.store.commit(batch).await.unwrap();
+    let (solver, now) = (rig.solver().await, (rig.now, tokio::time::Instant::now()));
+    let look = solver.view(&request.id, now).await.unwrap().unwrap();
+    let facts = rig.facts(&request).await;
+    handle(&rig).release(B256::ZERO).await.unwrap();
+    assert_eq!(rig.facts(&request).await, facts);
+    let refused = SolverError::Requests(RequestsError::Refused);
+    assert_eq!(solver.close(&look).await, Err(refused));
+    assert!(rig.store.read(&key).await.unwrap().is_some());
+    // The next look decides anew, which changes nothing.
+    assert_eq!(parked(&rig, &request, B256::ZERO).await, None);
+    rig.settle(&request).await;
+    assert!(parked(&rig, &request, B256::ZERO).await.is_some());
+    rig.is_clean().await;
+}
+
+/// Facts and claim are as the look read them; only the row tells that there is work again.
+#[tokio::test]
+async fn work_that_comes_during_the_last_look_stays_open() {
+    let rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    let (solver, key) = (rig.solver().await, rows::open::key(&request.id));
+    let open = async |at: u64| {
+        let row = rows::open::encode(at, &request.id);
+        let batch = crate::store::Batch::new().put(key.clone(), row);
+        rig.store.commit(batch).await.unwrap();
+    };
+    let look = async || {
+        let now = (rig.now, tokio::time::Instant::now());
+        solver.view(&request.id, now).await.unwrap().unwrap()
+    };
+    let refused = SolverError::Requests(RequestsError::Refused);
+    let early = look().await;
+    open(1).await;
+    assert_eq!(solver.close(&early).await, Err(refused.clone()));
+    let late = look().await;
+    open(2).await;
+    assert_eq!(solver.close(&late).await, Err(refused));
+    assert!(rig.store.read(&key).await.unwrap().is_some());
+    // Nothing comes.
+    let last = look().await;
+    assert_eq!(solver.close(&last).await, Ok(()));
+    assert_eq!(rig.store.read(&key).await.unwrap(), None);
+}
+
 #[tokio::test]
 async fn operator_sees_parked_deposits_releases_and_dismisses_them() {
     let mut rig = Rig::new();

@@ -34,12 +34,15 @@ use crate::{
 /// How old a view is from which no payment is begun: no chain's margin is shorter than twice as long.
 const FRESH: Duration = Duration::from_secs(chain::LEAST);
 
-/// A request as it was read. Every commit about it demands that its row and its facts are unchanged.
+/// A request as it was read. Every commit about it demands that its row and its facts are unchanged; the one that ends
+/// its work, that no work has come since.
 pub(super) struct View {
     pub(super) request: Request,
     pub(super) facts: Facts,
     pub(super) claim: Claim,
     pub(super) row: Option<Vec<u8>>,
+    /// The row that says that there is work.
+    pub(super) open: Option<Vec<u8>>,
     /// The worth of deposits that may be given back, by onchain id.
     pub(super) worths: HashMap<B256, Worth>,
     /// Deposits of others whose depositors the breaker bars now.
@@ -60,14 +63,18 @@ impl Solver {
         let Some(request) = self.requests.by_id(id).await? else {
             return Ok(None);
         };
-        // The claim is read before the facts. If a commit comes in between, the claim is the older one, and commits
+        // These rows are read before the facts. If a commit comes in between, they are the older ones, and commits
         // fail.
-        let row = self.requests.store().read(&rows::claim::key(id)).await?;
+        let keys = [rows::open::key(id), rows::claim::key(id)];
+        let found = self.requests.store().read_all(&keys).await?;
+        let mut found = found.into_iter();
+        let (open, row) = (found.next().flatten(), found.next().flatten());
         let claim = row.as_deref().map(Claim::decode).transpose()?;
         let mut view = View {
             request,
             claim: claim.unwrap_or_default(),
             row,
+            open,
             facts: self.requests.facts(id).await?,
             worths: HashMap::new(),
             barred: HashSet::new(),

@@ -1,9 +1,9 @@
-//! Requests that still need work. Every commit of a fact with work writes the row; the solver deletes it when nothing
-//! is left to do.
+//! Requests that still need work. Every commit of a fact with work writes the row, and so does the operator's release of
+//! a parked deposit; the solver deletes it when nothing is left to do.
 //!
-//! The deleting commit expects the value that was read before the facts: every write changes it, so work that came in
-//! between is not lost. A request with a deposit that is not final keeps its row, because the index finds here what
-//! it must confirm.
+//! The deleting commit expects this row and the claim's as they were read before the facts, and the facts: work that
+//! came in between is not lost. A request with a deposit that is not final keeps its row, because the index finds here
+//! what it must confirm.
 //!
 //! Key: the request's id, 32 bytes. Value, format 1: unix milliseconds as 8 bytes big endian, then 32 bytes that name
 //! the cause.
