@@ -43,6 +43,8 @@ pub struct Queue {
     /// The newest number that has a row.
     written: u64,
     paging: bool,
+    /// The least number that was added during a page and is not in memory: the page may have been read without it.
+    missed: Option<u64>,
     /// Deliveries to send again before the last outcome is recorded, with their due times.
     anew: HashMap<u64, u64>,
     /// Unix milliseconds.
@@ -70,6 +72,9 @@ impl Queue {
         } else if all_read && self.held.len() < HELD {
             self.hold(number, since, due);
             self.read = number;
+        } else if self.paging {
+            let missed = self.missed.map_or(number, |missed| missed.min(number));
+            self.missed = Some(missed);
         }
     }
 
@@ -82,15 +87,21 @@ impl Queue {
     }
 
     /// Adds a page of rows (number, since, due), read when `written` was the newest. Fewer rows than `asked` means
-    /// that there are no more.
+    /// that there are no more. From the least number on that was added meanwhile, the next page reads the rows.
     pub fn page(&mut self, rows: &[(u64, u64, u64)], asked: usize, written: u64) {
         self.paging = false;
+        let last = rows.iter().map(|(number, ..)| *number).max();
+        let end = match rows.len() < asked {
+            true => last.unwrap_or_default().max(written),
+            false => last.unwrap_or_default(),
+        };
+        let missed = self.missed.take();
+        let end = missed.map_or(end, |missed| end.min(missed.saturating_sub(1)));
+        self.read = self.read.max(end);
         for (number, since, due) in rows {
-            self.hold(*number, *since, *due);
-            self.read = self.read.max(*number);
-        }
-        if rows.len() < asked {
-            self.read = self.read.max(written);
+            if *number <= self.read {
+                self.hold(*number, *since, *due);
+            }
         }
     }
 
@@ -102,6 +113,7 @@ impl Queue {
     /// The page could not be read; [`Self::wants`] asks for it again.
     pub fn page_failed(&mut self) {
         self.paging = false;
+        self.missed = None;
     }
 
     fn hold(&mut self, number: u64, since: u64, due: u64) {
@@ -310,6 +322,70 @@ mod tests {
         }
         assert!(finished.into_iter().eq(1..=full + 10));
         assert_eq!(queue.load(), (0, None));
+    }
+
+    /// Tries all that is in memory, successfully.
+    fn tried(queue: &mut Queue) -> Vec<u64> {
+        let mut tried = Vec::new();
+        while let Some(number) = queue.start(0) {
+            queue.ended(success(1));
+            queue.remove(number);
+            tried.push(number);
+        }
+        tried
+    }
+
+    #[test]
+    fn what_comes_while_a_page_is_read_is_read_by_the_next_one() {
+        // A replay's number is below others that wait; a new event's is above.
+        for (written, asked) in [(200, HELD), (200, 2), (190, HELD)] {
+            for added in [vec![120], vec![180, 120, 160]] {
+                let mut queue = Queue::default();
+                queue.left(150);
+                queue.left(written);
+                assert_eq!(queue.wants(), Some((0, HELD)));
+                for number in &added {
+                    queue.add(*number, 0, 0);
+                }
+                queue.page(&[(150, 0, 0), (written, 0, 0)], asked, written);
+                assert_eq!(queue.wants(), Some((119, HELD)));
+                let mut rows = [&added[..], &[150, written]].concat();
+                rows.sort_unstable();
+                let all: Vec<_> = rows.iter().map(|number| (*number, 0, 0)).collect();
+                queue.page(&all, HELD, written);
+                assert_eq!(queue.wants(), None);
+                assert_eq!(tried(&mut queue), rows, "{written} {asked} {added:?}");
+                assert_eq!(queue.owed(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_is_held_up_to_what_came_meanwhile_and_one_that_failed_is_read_anew() {
+        let mut queue = Queue::default();
+        queue.left(100);
+        queue.left(200);
+        assert_eq!(queue.wants(), Some((0, HELD)));
+        // A new event.
+        queue.add(300, 0, 0);
+        queue.page(&[(100, 0, 0), (200, 0, 0)], HELD, 200);
+        assert_eq!(tried(&mut queue), [100, 200]);
+        assert_eq!(queue.wants(), Some((200, HELD)));
+        // A replay, before a page that fails: the next one has it.
+        queue.add(250, 0, 0);
+        queue.page_failed();
+        assert_eq!(queue.wants(), Some((200, HELD)));
+        queue.page(&[(250, 0, 0), (300, 0, 0)], HELD, 300);
+        assert_eq!(queue.wants(), None);
+        assert_eq!(tried(&mut queue), [250, 300]);
+        // What comes below all that was read is held at once.
+        queue.left(400);
+        assert_eq!(queue.wants(), Some((300, HELD)));
+        queue.add(120, 0, 0);
+        queue.page(&[(400, 0, 0)], HELD, 400);
+        assert_eq!(queue.wants(), None);
+        assert_eq!(tried(&mut queue), [120, 400]);
+        assert_eq!(queue.owed(), 0);
     }
 
     #[test]
