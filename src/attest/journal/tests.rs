@@ -1631,6 +1631,53 @@ async fn statements_are_found_by_their_transaction_and_signed_again_only_while_t
     assert_eq!(journal.signature_of(&credited.key).await.unwrap(), None);
 }
 
+/// A store whose commits fail, although it is read: a row that was applied is never durable.
+struct Unflushed(Arc<dyn Store>);
+
+#[async_trait]
+impl Store for Unflushed {
+    async fn commit(&self, _: Batch) -> Result<Outcome, StoreError> {
+        Err(StoreError::Failed("disk full".into()))
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.read(key).await
+    }
+
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        self.0.scan(range).await
+    }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_signed_is_signed_again_only_while_its_durable_entry_stands_unhalted() {
+    let statement = deposit(0x11, 1, 2);
+    let store = Arc::new(Preceded {
+        store: MemoryStore::default(),
+        before: Mutex::default(),
+    });
+    let journal = Journal::new(store.clone(), raw());
+    let made = journal.sign(&statement, 5).await.unwrap();
+    let again = async || journal.signature_of(&statement.key).await.unwrap();
+    assert_eq!(again().await, Some(made));
+    let unflushed = Journal::new(Arc::new(Unflushed(store.clone())), raw());
+    let refused = unflushed.signature_of(&statement.key).await;
+    assert!(matches!(refused, Err(JournalError::Unsure(why)) if why.contains("disk full")));
+    // After the entry is read, others halt the chain, clear the halt, and void the statement.
+    let meanwhile = |batch: Batch| *store.before.lock().unwrap() = vec![Some(batch)];
+    let (halted, halt) = (rows::halt::key("base"), Halt::default());
+    meanwhile(Batch::new().put(halted.clone(), halt.encode().unwrap()));
+    assert_eq!(again().await, None);
+    meanwhile(Batch::new().delete(halted));
+    assert_eq!(again().await, Some(made));
+    meanwhile(Batch::new().delete(entry::key(&statement.key)));
+    assert_eq!(again().await, None);
+}
+
 /// That `chain` was asked this.
 fn noted(chain: &ChainId, question: Question) {
     vm::evidence::note(|| Read {

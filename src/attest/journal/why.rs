@@ -1,17 +1,25 @@
 //! Why statements were signed: their evidence, and how it is found.
 
+use std::collections::BTreeSet;
+
 use alloy::primitives::B256;
 use vm::{aside, evidence::Replay, protocol::signature::Signature};
 
-use super::{Journal, JournalError, commit::recording};
+use super::{ATTEMPTS, Journal, JournalError, commit::recording};
 use crate::{
     attest::{
         evidence::{self, Evidence},
         statement::{self, Statement},
     },
     store::{
-        Batch, Key, Range,
-        rows::{self, about, claimed::Claimed, consumption, entry::Entry, slot},
+        Batch, Expect, Key, Outcome, Range,
+        rows::{
+            self, about,
+            claimed::Claimed,
+            consumption,
+            entry::{self, Entry},
+            halt, slot,
+        },
     },
 };
 
@@ -178,22 +186,30 @@ impl Journal {
     }
 
     /// The signature of the statement that stands under `key`; `None` where none stands, and while signing is halted
-    /// for a chain that it depends on.
+    /// for a chain that it depends on. An entry that is read may not be durable yet: a commit that expects it is.
     pub async fn signature_of(&self, key: &str) -> Result<Option<Signature>, JournalError> {
-        let Some(entry) = self.entry(key).await? else {
-            return Ok(None);
-        };
-        for fact in &entry.facts {
-            if self
-                .store
-                .read(&rows::halt::key(&fact.chain))
-                .await?
-                .is_some()
-            {
+        for _ in 0..ATTEMPTS {
+            let Some(row) = self.store.read(&entry::key(key)).await? else {
                 return Ok(None);
+            };
+            let entry = Entry::decode(&row)?;
+            let chains: BTreeSet<_> = entry.facts.iter().map(|fact| &fact.chain).collect();
+            let batch = chains.iter().fold(Batch::new(), |batch, chain| {
+                batch.expect(halt::key(chain), Expect::Absent)
+            });
+            let batch = batch.expect(entry::key(key), Expect::Equals(row));
+            match self.store.commit(batch).await? {
+                Outcome::Applied { .. } => {
+                    return Ok(Some(self.signature(&entry.digest, true).await?));
+                }
+                Outcome::Refused { key, .. } if key.kind == rows::HALT => return Ok(None),
+                // Voided or completed meanwhile.
+                Outcome::Refused { .. } => {}
             }
         }
-        Ok(Some(self.signature(&entry.digest, true).await?))
+        Err(JournalError::Unsure(format!(
+            "the rows of {key} keep changing"
+        )))
     }
 }
 
