@@ -33,7 +33,7 @@ pub use self::listening::Listeners;
 pub use self::parts::{Parts, Trading};
 pub use self::signer::signer;
 use self::{
-    background::Background,
+    background::{Background, failure},
     clock::{unix_millis, unix_seconds},
     listening::Listening,
     notify::Front,
@@ -174,6 +174,9 @@ impl Daemon {
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
         background.spawn("disk", self.reserve.clone().watch(shutdown.clone()));
+        for (name, store) in self.pair.both() {
+            background.spawn(name, failure(name, store.failed(), shutdown.clone()));
+        }
         for watcher in self.watchers {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));

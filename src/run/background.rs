@@ -1,5 +1,5 @@
 //! Tasks that must live as long as the daemon. Without its watcher a daemon would sign without seeing reorgs, so the end
-//! of any task ends the daemon.
+//! of any task ends the daemon. So does the failure of a store: without it no task does anything.
 
 use std::{collections::HashMap, future::Future};
 
@@ -75,6 +75,17 @@ impl Background {
     }
 }
 
+/// Ends when `failed` says why the store `name` failed, or at `shutdown`. Only a restart opens the store again.
+pub async fn failure(
+    name: &'static str,
+    failed: impl Future<Output = String>,
+    shutdown: CancellationToken,
+) {
+    if let Some(why) = shutdown.run_until_cancelled(failed).await {
+        tracing::error!(store = name, why, "a store failed: the daemon ends");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +112,20 @@ mod tests {
             died
         );
         assert_eq!(end(async {}, CancellationToken::new()).await, died);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_fails_ends_the_daemon_and_one_that_works_does_not() {
+        let shutdown = CancellationToken::new();
+        let fails = failure("store", async { "disk full".into() }, shutdown.clone());
+        assert_eq!(end(fails, shutdown).await, Err(Died("one".into())));
+        let shutdown = CancellationToken::new();
+        let works = failure("store", std::future::pending(), shutdown.clone());
+        let cancels = shutdown.clone();
+        let (ended, ()) = tokio::join!(end(works, shutdown), async {
+            cancels.cancel();
+        });
+        assert_eq!(ended, Ok(()));
     }
 
     #[tokio::test]

@@ -155,6 +155,11 @@ impl Pair {
         Ok(store + SledStore::compact(&directories.journal()).await?)
     }
 
+    /// Both stores with their names.
+    pub fn both(&self) -> [(&'static str, &SledStore); 2] {
+        [("store", &self.store), ("journal", &self.journal)]
+    }
+
     fn of_kind(&self, kind: Kind) -> &SledStore {
         match rows::is_journal(kind) {
             true => &self.journal,

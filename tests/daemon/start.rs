@@ -6,9 +6,11 @@ use std::{
     net::TcpStream,
     path::Path,
     process::{Child, Command, Output, Stdio},
+    sync::mpsc::{self, RecvTimeoutError},
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -429,6 +431,50 @@ fn a_daemon_that_is_started_with_sighup_ignored_outlives_its_terminal() {
         assert_eq!(status(&address, "/lives/v1").as_deref(), Some("200"));
     }
     send("-TERM");
+    assert!(lines.any(|line| line["message"] == "stopped"));
+    assert!(child.wait().unwrap().success());
+}
+
+/// As on a full disk: nothing would be tended any more, and whoever starts it again opens the store anew.
+#[test]
+fn a_daemon_whose_store_fails_ends_and_can_be_started_again() {
+    let place = TempDir::new().unwrap();
+    // The signal would end the process before the write fails.
+    let (mut child, address, mut lines) = with_signals("--ignore-signal=XFSZ", &place);
+    assert_eq!(status(&address, "/lives/v1").as_deref(), Some("200"));
+    let nothing = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    prlimit(Some(Pid::from_child(&child)), Resource::Fsize, nothing).unwrap();
+    let (ended, end) = mpsc::channel::<()>();
+    let id = child.id().to_string();
+    // A daemon that goes on ends in order: the test fails.
+    let patience = std::thread::spawn(move || {
+        if end.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+            Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        }
+    });
+    let added = Command::new(env!("CARGO_BIN_EXE_intentd"))
+        .args(["integrators", "add", "shop"])
+        .env_clear()
+        .env("DATA_DIR", place.path().join("data"))
+        .env("ENVIRONMENT", "test")
+        .env("ECDSA_PRIVATE_KEY", KEY)
+        .output()
+        .unwrap();
+    assert!(!added.status.success(), "{}", said(&added));
+    let failed = |line: &Value| line["message"] == "a store failed: the daemon ends";
+    let line = lines.find(failed).expect("it goes on");
+    assert_eq!(line["store"], "store");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    drop(ended);
+    patience.join().unwrap();
+    let (mut child, address, mut lines) = with_signals("--default-signal=XFSZ", &place);
+    assert_eq!(status(&address, "/lives/v1").as_deref(), Some("200"));
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &id]).status();
+    assert!(sent.unwrap().success());
     assert!(lines.any(|line| line["message"] == "stopped"));
     assert!(child.wait().unwrap().success());
 }

@@ -24,6 +24,7 @@ use std::{
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 pub(in crate::store) use self::replace::clear;
 use self::{
@@ -94,6 +95,12 @@ impl SledStore {
         let mut this = self;
         this.takes = takes;
         this
+    }
+
+    /// Waits until the store has failed; returns why. It answers nothing more then, until it is opened again.
+    pub fn failed(&self) -> impl Future<Output = String> + Send + use<> {
+        let failure = self.failure.clone();
+        async move { failure.wait().await }
     }
 
     /// As [`Self::open`], with the lock of an existing directory.
@@ -261,17 +268,26 @@ impl Drop for SledStore {
 
 /// The first failure; after it the store answers nothing more.
 #[derive(Clone, Default)]
-struct Failure(Arc<OnceLock<String>>);
+struct Failure {
+    why: Arc<OnceLock<String>>,
+    /// Cancelled once there is one.
+    known: CancellationToken,
+}
 
 impl Failure {
     fn check(&self) -> Result<(), StoreError> {
-        self.0
+        self.why
             .get()
             .map_or(Ok(()), |why| Err(StoreError::Failed(why.clone())))
     }
 
+    async fn wait(&self) -> String {
+        self.known.cancelled().await;
+        self.why.get().cloned().unwrap_or_default()
+    }
+
     fn set(&self, why: &str) -> StoreError {
-        let first = self.0.get_or_init(|| {
+        let first = self.why.get_or_init(|| {
             tracing::error!(
                 why,
                 "the store failed; it takes no more commits until a restart"
@@ -279,6 +295,7 @@ impl Failure {
             metrics::gauge!("intentd_store_failed").set(1.0);
             why.to_owned()
         });
+        self.known.cancel();
         StoreError::Failed(first.clone())
     }
 }

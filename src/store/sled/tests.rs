@@ -249,11 +249,16 @@ async fn after_a_failed_sync_nothing_is_answered() {
         Ok(Outcome::APPLIED),
         "nothing to sync"
     );
+    let mut failure = Box::pin(store.failed());
+    assert!(futures::poll!(&mut failure).is_pending(), "it works");
     let failed = futures::join!(store.commit(put(1)), store.commit(put(2)));
     assert!(matches!(
         failed,
         (Err(StoreError::Failed(_)), Err(StoreError::Failed(_)))
     ));
+    let why = failure.await;
+    assert_eq!(failed.0, Err(StoreError::Failed(why.clone())));
+    assert_eq!(store.failed().await, why);
     assert!(matches!(
         store.commit(unchanged).await,
         Err(StoreError::Failed(_))
