@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn what_comes_while_a_page_is_read_is_read_by_the_next_one() {
-        // A replay's number is below others that wait; a new event's is above.
+        // The numbers of replays are below others that wait.
         for (written, asked) in [(200, HELD), (200, 2), (190, HELD)] {
             for added in [vec![120], vec![180, 120, 160]] {
                 let mut queue = Queue::default();
