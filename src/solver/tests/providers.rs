@@ -273,6 +273,46 @@ async fn one_liar_of_two_has_nothing_approved_again() {
     assert_eq!(again, sent);
 }
 
+/// It would else land whenever a block has room for it, behind its deadline, too.
+#[tokio::test]
+async fn one_liar_of_two_keeps_no_late_fill_from_being_cancelled() {
+    let (fees, work) = (Some(FeeRate::new(GWEI, 0)), Some(1));
+    let none = Lies::default();
+    for lie in [Lies { fees, ..none }, Lies { work, ..none }] {
+        let mut rig = Rig::new();
+        rig.pace = 600;
+        rig.destination.with(|world| world.pair = true);
+        let deadline = u32::try_from(rig.now / 1_000 + 14_401).unwrap();
+        let request = rig
+            .quote(1, |request| request.order.output.deadline = deadline)
+            .await;
+        rig.deposit(&request, |_| ()).await;
+        let solver = rig.begun(&request).await;
+        rig.lie(lie);
+        rig.destination.forget();
+        // Two hours before its deadline it is no longer wanted. Until then nobody knows what a dearer one should pay.
+        for (seconds, cancels) in [(7_199, false), (2, true)] {
+            rig.now += seconds * 1_000;
+            let _waits = solver.advance(&request.id, rig.now).await;
+            let attempts = solver.accounts["destination"].attempts().await.unwrap();
+            let [(_, fill)] = &attempts[..] else {
+                panic!("{attempts:?}");
+            };
+            assert_eq!(fill.signed.last().unwrap().cancels, cancels);
+            let count = fill.signed.len();
+            let alone = !cancels && lie.fees.is_some();
+            assert_eq!(count == 1, alone, "{count}");
+        }
+        drop(solver);
+        rig.lie(none);
+        rig.settle(&request).await;
+        assert_eq!(rig.destination.paid(request.order_id), []);
+        let facts = rig.facts(&request).await;
+        assert_eq!(facts.failure, Some(FailReason::OrderExpired));
+        rig.refunded(request.order_id, 1);
+    }
+}
+
 /// No block takes the approval: the order waits as for anything else, and the price of then decides.
 #[tokio::test]
 async fn a_fill_whose_approval_never_comes_ends() {

@@ -91,8 +91,9 @@ impl Submitter for Payer {
         let before = own.paid(newest)?;
         let rates = match self.rates().await {
             Err(SubmitError::Dear) if !cancels => return Ok(None),
-            // Nothing that the operator allows lands now: what cancels is as cheap as it may be, and raised later.
-            Err(SubmitError::Dear) => Rates {
+            // Nothing that the operator allows lands now, or nobody agrees on what does: what cancels is as cheap as it may
+            // be, and raised later.
+            Err(SubmitError::Dear | SubmitError::Read(_)) if cancels => Rates {
                 now: 0,
                 most: self.most,
             },

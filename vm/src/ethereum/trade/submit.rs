@@ -73,12 +73,22 @@ impl Submitter for Nonces {
         let Some(cancels) = versions.cancels(cancel) else {
             return Ok(None);
         };
-        let rate = self.wallet.failover.rate().await?;
+        let rate = match self.wallet.failover.rate().await {
+            // What cancels replaces the newest one, whatever lands now.
+            Err(_) if cancels => FeeRate::default(),
+            rate => rate?,
+        };
         let Some(price) = versions.dearer(cancels, rate, self.most) else {
             return Ok(None);
         };
+        // What does nothing takes no more than the payment may.
         let plain = match cancels {
-            true => Some(self.wallet.idle(&self.account).await?),
+            true => Some(
+                self.wallet
+                    .idle(&self.account)
+                    .await
+                    .unwrap_or(versions.gas),
+            ),
             false => None,
         };
         let version = self.version(&versions, nonce, price, plain).await?;

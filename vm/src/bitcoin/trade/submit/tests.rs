@@ -370,6 +370,37 @@ async fn nothing_is_made_above_the_operators_limit() {
     assert!(fee(&raised) >= size * MOST && raised.signed[2].cancels);
 }
 
+/// It would else land whenever a block has room for it, behind its deadline, too.
+#[tokio::test]
+async fn a_payment_is_cancelled_whatever_one_of_two_says_of_rates() {
+    let mut rig = Rig::through(&[1_000_000], |world| {
+        vec![world.provider(), world.asking(15)]
+    });
+    let attempt = rig.pays(60_000).await;
+    // More than a factor of four apart: there is no rate.
+    rig.world.state().rate = 3;
+    let dearer = rig.account.submitter.replace(&attempt, false).await;
+    assert!(matches!(dearer, Err(SubmitError::Read(_))), "{dearer:?}");
+    let cancelled = rig.replaced(&attempt, true).await.unwrap();
+    let fee = |attempt: &Attempt| 1_000_000 - given(&newest(attempt), &rig.script);
+    let size = newest(&cancelled).vsize() as u64;
+    let least = fee(&attempt) - 60_000 + size;
+    assert!((least..=least + 2).contains(&fee(&cancelled)), "{least}");
+    assert_eq!(rig.sends(&cancelled).await, Some(Broadcast::Accepted));
+    // Nothing outbids it: it is left alone.
+    rig.world.state().height += 1;
+    assert_eq!(rig.replaced(&cancelled, true).await, None);
+    // What nodes hold back is raised all the same.
+    rig.world.state().pool = vec![newest(&attempt)];
+    rig.world.state().pinned = 2_500;
+    let raised = rig.replaced(&cancelled, true).await.unwrap();
+    assert!(fee(&raised) >= fee(&cancelled) * 5 / 4);
+    rig.world.state().pinned = 0;
+    assert_eq!(rig.sends(&raised).await, Some(Broadcast::Accepted));
+    rig.world.mine(0);
+    assert_eq!(rig.paid(), 0);
+}
+
 /// Whoever is paid hangs something on the payment that nobody mines: what replaces it has to pay for that, too.
 #[tokio::test]
 async fn a_payment_that_is_pinned_is_raised_until_nodes_take_it() {
