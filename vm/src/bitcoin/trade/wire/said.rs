@@ -16,6 +16,7 @@ const CHEAP: &[&str] = &[
     "insufficient fee",
     "min relay fee not met",
     "mempool min fee not met",
+    "mempool full",
     "txn-mempool-conflict",
 ];
 /// Rules that time mends.
@@ -79,6 +80,7 @@ mod tests {
                 Broadcast::Underpriced,
             ),
             ("mempool min fee not met, 1 < 2", Broadcast::Underpriced),
+            ("mempool full", Broadcast::Underpriced),
             (
                 "bad-txns-in-belowout, value in (0.1) < value out (0.2)",
                 Broadcast::Refused(String::new()),
