@@ -37,8 +37,10 @@ pub const LIFE: u64 = 150;
 pub const MARGIN: u64 = 10;
 /// The most transactions of an attempt.
 const MOST: usize = 64;
-/// How often a bid is doubled at most.
-const MOST_RAISES: u32 = 6;
+/// How many times as much is bid after each transaction that has expired.
+const FOLD: u128 = 4;
+/// How often that is done at most. A fill has time for as many until its price holds no more.
+const MOST_RAISES: u32 = 3;
 /// Attempts that follow each other pay prices that differ in what these leave over: two transactions that pay the same
 /// under one blockhash would be one.
 const SALTS: u64 = 1 << 10;
@@ -223,10 +225,13 @@ impl Payer {
             return Err(SubmitError::Dear);
         }
         let height = self.wallet.height(&head.block).await?;
-        // A transaction that expired was outbid.
+        // A transaction that expired was outbid, whatever nodes say that others bid.
         let raises = u32::try_from(expired).unwrap_or(u32::MAX).min(MOST_RAISES);
         Ok(Terms {
-            rate: (rate.expected() << raises).min(self.most),
+            rate: rate
+                .expected()
+                .saturating_mul(FOLD.pow(raises))
+                .min(self.most),
             last: height.saturating_add(LIFE).saturating_add(1),
             block: head.block,
             facts,

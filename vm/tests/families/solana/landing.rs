@@ -333,6 +333,22 @@ async fn expired_payment_is_made_anew_exactly_once() {
     assert_eq!(rig.replaced(&second).await, None);
 }
 
+/// Where blocks are full, nodes say all the same that something was taken for next to nothing.
+#[tokio::test]
+async fn payment_that_expires_bids_four_times_as_much_three_times() {
+    let mut rig = Rig::new().await;
+    let mut attempt = rig.pays(700).await;
+    for fold in [1_u64, 4, 16, 64, 64] {
+        let work = attempt.spends[0].1 - Amount::from(700 + 5_000);
+        // A hundred units for ten lamports each, less what tells attempts from each other.
+        let most = 1_000 * fold;
+        let asked = Amount::from(most - 103)..=Amount::from(most);
+        assert!(asked.contains(&work), "{fold}: {work}");
+        rig.advance(OVER + 20);
+        attempt = rig.replaced(&attempt).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn node_that_knows_no_blockhash_proves_nothing() {
     let mut rig = Rig::new().await;
