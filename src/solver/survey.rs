@@ -156,7 +156,10 @@ impl TradingChain {
         let found = self.providers.failover.decimals(&address).await?;
         Ok(match found {
             None => Some(format!("{symbol}: no token at {address}")),
-            Some(decimals) if decimals != listed.decimals => {
+            Some((_, true)) => Some(format!(
+                "{symbol}: amounts of the token are not what is shown"
+            )),
+            Some((decimals, _)) if decimals != listed.decimals => {
                 let said = listed.decimals;
                 Some(format!(
                     "{symbol}: {said} decimals, the token has {decimals}"

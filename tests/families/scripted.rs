@@ -77,6 +77,7 @@ impl Scripted {
             symbol: "USDC".into(),
             name: "USDC".into(),
             decimals: 6,
+            scaled: false,
         };
         world.list(TOKEN, info);
         for account in [Party::Solver, Party::User, Party::Stranger].map(account) {

@@ -856,10 +856,11 @@ async fn a_fill_burns_no_more_gas_than_was_charged_for() {
 #[tokio::test]
 async fn nothing_is_traded_where_the_market_file_is_not_what_the_chain_says() {
     type Change = fn(&mut super::chain::World);
-    let changes: [(&str, Change); 4] = [
+    let changes: [(&str, Change); 5] = [
         ("limits.dataFees", |world| world.charges_for_bytes = true),
         ("token has 18", |world| world.decimals = Some(18)),
         ("no token", |world| world.decimals = None),
+        ("not what is shown", |world| world.scaled = true),
         ("hand calls", |world| world.router = super::rig::PROXY),
     ];
     for (what, change) in changes {

@@ -361,6 +361,7 @@ impl Accounts for Provider {
             symbol: symbol.into(),
             name: symbol.into(),
             decimals,
+            scaled: false,
         }))
     }
 }

@@ -84,11 +84,12 @@ impl Failover {
         self.number("balance", ask).await
     }
 
-    /// How many decimals a currency other than the native one has; `None` where there is none.
-    pub async fn decimals(&self, currency: &Address) -> Result<Option<u8>, ReadError> {
+    /// How many decimals a currency other than the native one has, and whether its amounts are scaled
+    /// ([`CurrencyInfo::scaled`](super::CurrencyInfo::scaled)); `None` where there is no currency.
+    pub async fn decimals(&self, currency: &Address) -> Result<Option<(u8, bool)>, ReadError> {
         let ask = |provider: TradingProvider| async move {
             let said = provider.accounts.currency(currency).await?;
-            Ok(said.map(|said| said.decimals))
+            Ok(said.map(|said| (said.decimals, said.scaled)))
         };
         self.agree("decimals", ask).await
     }

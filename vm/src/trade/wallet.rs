@@ -26,4 +26,6 @@ pub struct CurrencyInfo {
     pub symbol: String,
     pub name: String,
     pub decimals: u8,
+    /// Wallets show other amounts of it than its accounts have, by a multiplier or with interest.
+    pub scaled: bool,
 }

@@ -196,10 +196,12 @@ impl Provider {
             Some(decimals) => Some(decimals),
             None => self.chain.with(|world| world.decimals),
         };
+        let scaled = self.chain.with(|world| world.scaled);
         Ok(decimals.map(|decimals| CurrencyInfo {
             symbol: "USDC".into(),
             name: "USD Coin".into(),
             decimals,
+            scaled,
         }))
     }
 

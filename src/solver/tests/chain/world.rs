@@ -35,6 +35,8 @@ pub struct World {
     pub byte: u64,
     /// Of every token; unset where there is none.
     pub decimals: Option<u8>,
+    /// Wallets show other amounts of every token.
+    pub scaled: bool,
     /// What proxies hand calls to.
     pub router: &'static str,
     /// The contract stands there that usually says what bytes cost.

@@ -70,6 +70,7 @@ impl trade::Accounts for Accounts {
             symbol: symbol.clone().or(name.clone()).unwrap_or_default(),
             name: name.or(symbol).unwrap_or_default(),
             decimals,
+            scaled: false,
         }))
     }
 }

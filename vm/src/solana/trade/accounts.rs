@@ -101,6 +101,7 @@ impl Accounts for Node {
             symbol: or(&symbol, &name),
             name: or(&name, &symbol),
             decimals: mint.decimals,
+            scaled: mint.scaled,
         }))
     }
 }

@@ -6,6 +6,8 @@ use solana_pubkey::Pubkey;
 use spl_token_2022_interface::{
     extension::{
         BaseStateWithExtensionsMut, ExtensionType, StateWithExtensionsMut,
+        interest_bearing_mint::InterestBearingConfig,
+        scaled_ui_amount::ScaledUiAmountConfig,
         transfer_fee::{TransferFee, TransferFeeConfig},
         transfer_hook::TransferHook,
     },
@@ -78,6 +80,18 @@ pub fn hooked(program: Option<Pubkey>) -> RawAccount {
     let hook = state.init_extension::<TransferHook>(true).unwrap();
     hook.program_id = program.try_into().unwrap();
     raw(&TOKEN_2022, &data)
+}
+
+/// Mints of Token-2022 of which wallets show other amounts than accounts have: by a multiplier, and with interest.
+pub fn scaled() -> [RawAccount; 2] {
+    let mut data = mint_data(6, &[ExtensionType::ScaledUiAmount]);
+    let mut state = StateWithExtensionsMut::<MintState>::unpack(&mut data).unwrap();
+    state.init_extension::<ScaledUiAmountConfig>(true).unwrap();
+    let multiplied = raw(&TOKEN_2022, &data);
+    let mut data = mint_data(6, &[ExtensionType::InterestBearingConfig]);
+    let mut state = StateWithExtensionsMut::<MintState>::unpack(&mut data).unwrap();
+    state.init_extension::<InterestBearingConfig>(true).unwrap();
+    [multiplied, raw(&TOKEN_2022, &data)]
 }
 
 fn mint_data(decimals: u8, extensions: &[ExtensionType]) -> Vec<u8> {

@@ -19,6 +19,11 @@ use crate::CodecError;
 /// Bytes of an account of the older token program, and of a mint of it.
 const ACCOUNT: usize = 165;
 const MINT: usize = 82;
+/// What wallets multiply amounts by before they show them.
+const SCALES: [ExtensionType; 2] = [
+    ExtensionType::ScaledUiAmount,
+    ExtensionType::InterestBearingConfig,
+];
 
 /// A mint, as its account has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +32,8 @@ pub struct Mint {
     /// The token program that it belongs to.
     pub program: Pubkey,
     pub decimals: u8,
+    /// Wallets show other amounts than accounts have.
+    pub scaled: bool,
     /// Bytes of an associated account of its tokens.
     pub account_bytes: usize,
     /// What its transfers cost: until the newer one's epoch, and from then on.
@@ -55,15 +62,17 @@ impl Mint {
             },
         };
         let fees = state.get_extension::<TransferFeeConfig>().ok();
+        let extensions = state.get_extension_types().unwrap_or_default();
         Some(Self {
             key: *key,
             program,
             decimals: state.base.decimals,
+            scaled: SCALES.iter().any(|scale| extensions.contains(scale)),
             account_bytes,
             fees: fees.map(|fees| [fees.older_transfer_fee, fees.newer_transfer_fee]),
             bar: match unknown {
                 true => Some("it has extensions that are not known"),
-                false => bar(&state),
+                false => bar(&state, &extensions),
             },
         })
     }
@@ -112,8 +121,10 @@ fn account_bytes(mint: &[u8]) -> Option<usize> {
         .ok()
 }
 
-fn bar(state: &StateWithExtensions<'_, MintState>) -> Option<&'static str> {
-    let extensions = state.get_extension_types().unwrap_or_default();
+fn bar(
+    state: &StateWithExtensions<'_, MintState>,
+    extensions: &[ExtensionType],
+) -> Option<&'static str> {
     if extensions.contains(&ExtensionType::NonTransferable) {
         return Some("it cannot be transferred");
     }

@@ -11,6 +11,7 @@ use solana_pubkey::Pubkey;
 use spl_token_2022_interface::{
     extension::{
         BaseStateWithExtensionsMut, ExtensionType, StateWithExtensionsMut,
+        scaled_ui_amount::ScaledUiAmountConfig,
         transfer_fee::{TransferFee, TransferFeeConfig},
     },
     state::Mint,
@@ -236,12 +237,8 @@ fn shown(owner: &Pubkey, data: &[u8]) -> Value {
     json!({"owner": owner.to_string(), "data": [BASE64_STANDARD.encode(data), "base64"]})
 }
 
-/// A mint whose transfers cost so many hundredths of a per cent; `None`: of the older program.
-fn mint(points: Option<u16>) -> Value {
-    let extensions: &[ExtensionType] = match points {
-        Some(_) => &[ExtensionType::TransferFeeConfig],
-        None => &[],
-    };
+/// The bytes of a mint with room for extensions.
+fn bare(extensions: &[ExtensionType]) -> Vec<u8> {
     let length = ExtensionType::try_calculate_account_len::<Mint>(extensions).unwrap();
     let mut data = vec![0; length];
     let mut state = StateWithExtensionsMut::<Mint>::unpack_uninitialized(&mut data).unwrap();
@@ -251,10 +248,31 @@ fn mint(points: Option<u16>) -> Value {
         ..Mint::default()
     };
     state.pack_base();
+    if !extensions.is_empty() {
+        state.init_account_type().unwrap();
+    }
+    data
+}
+
+/// A mint whose amounts wallets multiply.
+fn multiplied() -> Value {
+    let mut data = bare(&[ExtensionType::ScaledUiAmount]);
+    let mut state = StateWithExtensionsMut::<Mint>::unpack(&mut data).unwrap();
+    state.init_extension::<ScaledUiAmountConfig>(true).unwrap();
+    shown(&TOKEN_2022, &data)
+}
+
+/// A mint whose transfers cost so many hundredths of a per cent; `None`: of the older program.
+fn mint(points: Option<u16>) -> Value {
+    let extensions: &[ExtensionType] = match points {
+        Some(_) => &[ExtensionType::TransferFeeConfig],
+        None => &[],
+    };
+    let mut data = bare(extensions);
     let Some(points) = points else {
         return shown(&TOKEN, &data);
     };
-    state.init_account_type().unwrap();
+    let mut state = StateWithExtensionsMut::<Mint>::unpack(&mut data).unwrap();
     let fee = TransferFee {
         epoch: 0.into(),
         maximum_fee: u64::MAX.into(),
@@ -827,9 +845,17 @@ async fn balances_are_of_lamports_and_of_the_associated_account() {
     });
     assert_eq!(balance(key(MINT)).await, U256::from(9));
     let decimals = rig.providers.failover.decimals(&address(&key(MINT))).await;
-    assert_eq!(decimals, Ok(Some(6)));
+    assert_eq!(decimals, Ok(Some((6, false))));
     let none = rig.providers.failover.decimals(&address(&key(0x71))).await;
     assert_eq!(none, Ok(None));
+    // One node's word on what wallets show is nobody's.
+    for (nodes, scaled) in [(1, false), (3, true)] {
+        for node in &rig.nodes[..nodes] {
+            node.change(|world| drop(world.accounts.insert(key(MINT).to_string(), multiplied())));
+        }
+        let decimals = rig.providers.failover.decimals(&address(&key(MINT))).await;
+        assert_eq!(decimals, Ok(Some((6, scaled))));
+    }
 }
 
 #[tokio::test]

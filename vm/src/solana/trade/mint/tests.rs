@@ -3,7 +3,7 @@ use spl_token_2022_interface::state::AccountState;
 use super::{
     super::{
         super::programs::{SYSTEM, TOKEN, TOKEN_2022},
-        fixtures::{costly, hooked, key, old, raw, tokens, tokens_in},
+        fixtures::{costly, hooked, key, old, raw, scaled, tokens, tokens_in},
     },
     *,
 };
@@ -51,6 +51,18 @@ fn tokens_that_run_a_program_are_barred() {
     data[kind..kind + 2].copy_from_slice(&u16::MAX.to_le_bytes());
     let unknown = Mint::read(&key(8), &raw(&TOKEN_2022, &data)).unwrap();
     assert!(unknown.bar.is_some());
+}
+
+#[test]
+fn mints_whose_amounts_wallets_multiply_are_told_and_payments_of_them_go_on() {
+    for account in scaled() {
+        let mint = Mint::read(&key(9), &account).unwrap();
+        assert_eq!((mint.scaled, mint.decimals), (true, 6));
+        assert_eq!(mint.unpaid(), None);
+    }
+    for account in [old(6), hooked(None), costly(6, [(0, 10, 100); 2])] {
+        assert!(!Mint::read(&key(9), &account).unwrap().scaled);
+    }
 }
 
 #[test]
