@@ -66,9 +66,9 @@ impl Questions {
         asked.await.map_err(failed)
     }
 
-    /// What transactions of late bid at least, in micro-lamports for a compute unit: a number for each slot, next to nothing
-    /// where blocks are full, too. Those that write a payment's accounts are not asked for: anybody writes them, for little
-    /// work at any price, and would have all payments cost more than was charged for them.
+    /// What transactions of late bid at least, in micro-lamports for a compute unit: a number for each slot. It is next to
+    /// nothing where blocks are full, too. Those that write a payment's accounts are not asked for: anybody writes them,
+    /// for little work at any price, and would have all payments cost more than was charged for them.
     pub async fn bids(&self) -> Result<Vec<u64>, ReadError> {
         let asked = self.client.get_recent_prioritization_fees(&[]);
         let bids = asked.await.map_err(failed)?;
