@@ -89,7 +89,7 @@ async fn read(case: &Case) -> Result<()> {
     for currency in &network.currencies {
         let address = chain.spec.family.address(&currency.address)?;
         let decimals = chain.providers.failover.decimals(&address).await?;
-        let known = decimals.is_none_or(|decimals| decimals == currency.decimals);
+        let known = decimals.is_none_or(|(decimals, _)| decimals == currency.decimals);
         ensure!(known, "{}: {decimals:?} decimals", currency.symbol);
     }
     Ok(())
