@@ -66,7 +66,8 @@ impl Plan<'_> {
     }
 
     /// The transaction that replaces `before`, at the rate of now at least; `None` where its rate would be above the
-    /// limit, or the coins do not pay for it.
+    /// limit, or the coins do not pay for it. What cancels a payment for the least that nodes ask has no limit: it is shorter,
+    /// and must pay more in all.
     pub fn replacing(&self, before: Before, rates: Rates, rise: Rise) -> Option<Transaction> {
         let fee = |size: u64| {
             let now = size.saturating_mul(rates.now);
@@ -84,7 +85,8 @@ impl Plan<'_> {
         };
         let made = self.paying(fee)?;
         let most = size(&made).saturating_mul(rates.most);
-        (self.fee(&made)? <= most).then_some(made)
+        let is_least = self.outputs.is_empty() && rise == Rise::Least;
+        (is_least || self.fee(&made)? <= most).then_some(made)
     }
 
     /// What a transaction of the plan pays for inclusion.

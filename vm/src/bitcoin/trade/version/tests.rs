@@ -143,6 +143,35 @@ fn what_cancels_pays_nobody_else_and_replaces_what_pays() {
     assert_eq!(plan.replacing(before, rates, Rise::Least), None);
 }
 
+/// It is about half as long, and pays more in all than a payment at the limit.
+#[test]
+fn what_cancels_replaces_a_payment_at_the_limit_and_is_raised_no_further() {
+    let (coins, outputs, own) = ([coin(1, 90_000)], [paid(50_000)], script(8));
+    let paying = Plan {
+        coins: &coins,
+        outputs: &outputs,
+        change: &own,
+    };
+    let cancel = |rate: u64, rise: Rise| {
+        let first = paying.first(rate).unwrap();
+        let before = Before {
+            fee: paying.fee(&first).unwrap(),
+            size: size(&first),
+        };
+        let plan = Plan {
+            outputs: &[],
+            ..paying
+        };
+        let rates = Rates { now: 0, most: 100 };
+        let made = plan.replacing(before, rates, rise);
+        made.map(|made| plan.fee(&made).unwrap() - before.fee)
+    };
+    // Where the payment has 141 virtual bytes it has 110, and pays for these besides.
+    assert_eq!(cancel(50, Rise::Least), Some(110));
+    assert_eq!(cancel(100, Rise::Least), Some(110));
+    assert_eq!(cancel(100, Rise::Quarter), None);
+}
+
 #[test]
 fn a_replacement_is_dearer_by_the_byte_too() {
     let (coins, outputs, own) = ([coin(1, 60_000)], [paid(50_000)], script(8));
