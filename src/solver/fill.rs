@@ -14,7 +14,7 @@ use super::{
     account::{Plan, SolverAccount},
     claim,
     claimable::{self, Deposited},
-    offer::kept,
+    offer::{kept, leaves_fees},
 };
 use crate::{
     attest::Refusal,
@@ -38,6 +38,14 @@ struct Payment {
     currency: String,
     amount: Amount,
     amounts: Vec<Amount>,
+}
+
+impl Payment {
+    /// Fills with native currency leave half of what quotes keep back to refunds and plain payments of tokens. The other
+    /// half covers several quotes that were given at once.
+    fn leaves_fees(&self) -> bool {
+        !self.fill.draft.value.is_zero() || self.router.is_some()
+    }
 }
 
 /// The most that a fill may take.
@@ -213,6 +221,7 @@ impl Solver {
         most: Most,
     ) -> Result<Paid, SolverError> {
         let account = self.account(&view.request.order.output.chain_id)?;
+        let leaves = payment.leaves_fees();
         let plan = Plan {
             owner: Owner::Request(view.request.id),
             intent: Intent {
@@ -236,6 +245,9 @@ impl Solver {
             }
             taken => taken?,
         };
+        if leaves && !leaves_fees(account, &taken.attempt).await? {
+            return Ok(Paid::Short);
+        }
         taken.batch = self.counted(taken.batch, &view.request.id, now)?;
         let leg = Leg {
             purpose: Purpose::Fill,
@@ -269,9 +281,7 @@ impl Solver {
         let fee = rate.of(most_work(account, request));
         let value = payment.fill.draft.value;
         let mut needed = value.saturating_add(fee);
-        // Fills with native currency leave half of what quotes keep back to refunds and plain payments of tokens. The
-        // other half covers several quotes that were given at once.
-        if !value.is_zero() || payment.router.is_some() {
+        if payment.leaves_fees() {
             needed = needed.saturating_add(rate.of(kept(account)));
         }
         let native = (account.chain.native.clone(), needed);

@@ -6,7 +6,7 @@ use vm::{Amount, trade::Work};
 use super::{
     Paid, Solver, SolverError, View,
     account::SolverAccount,
-    claim, fill,
+    claim, fill, inventory,
     judge::{self, Funding, Offer},
     repricing,
 };
@@ -17,6 +17,7 @@ use crate::{
         requests::RequestsError,
         rows::{
             self,
+            attempt::Attempt,
             claim::Claim,
             pause::{self, Paused},
         },
@@ -183,10 +184,32 @@ impl Solver {
     }
 }
 
-/// The work for which an account keeps native currency. Only refunds and plain payments of tokens use what is kept:
-/// without it they could not be paid for.
+/// The work for which an account keeps native currency. Only refunds of tokens and plain payments of tokens use what is
+/// kept: without it they could not be paid for.
 pub(super) fn kept(account: &SolverAccount) -> u64 {
     (account.chain.providers.usual)(Work::Kept).saturating_mul(KEPT)
+}
+
+/// What payments of native currency leave for those, in its smallest unit.
+pub(super) async fn left_for_fees(account: &SolverAccount) -> Result<Amount, SolverError> {
+    let rate = account.recent_rate().await?;
+    let rate = account.chain.providers.rate_as_signed(rate);
+    Ok(rate.of(kept(account)))
+}
+
+/// Whether the account has that much besides `attempt`, which is not stored yet. What was judged at the same time and
+/// stored before counts: the account prepares one attempt at a time.
+pub(super) async fn leaves_fees(
+    account: &SolverAccount,
+    attempt: &Attempt,
+) -> Result<bool, SolverError> {
+    let native = &account.chain.native;
+    let needs = inventory::needs(&account.chain, attempt)?.into_iter();
+    let needs = needs.filter(|(currency, _)| currency == native);
+    let needed = needs.fold(left_for_fees(account).await?, |sum, (_, amount)| {
+        sum.saturating_add(amount)
+    });
+    Ok(account.available(native).await? >= needed)
 }
 
 /// What the solver never promises: twice as much as is kept, since work may become dearer until a promise is paid.

@@ -13,6 +13,7 @@ use super::{
     account::{Plan, SolverAccount},
     claim,
     claimable::{self, Deposited},
+    offer::{leaves_fees, left_for_fees},
 };
 use crate::{
     attest::{Refusal, plan::Attestable},
@@ -101,7 +102,7 @@ impl Solver {
             return manual;
         }
         let order = view.request.order_id;
-        if account.available(&currency).await? < gift.amount {
+        if !covers(account, &currency, gift.amount).await? {
             let network = account.chain.name.as_str();
             tracing::warn!(network, %order, %currency, "too little to give a deposit back");
             return Ok(Paid::Short);
@@ -257,6 +258,10 @@ impl Solver {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,
         };
+        let currency = account.chain.family().address(&gift.deposit.currency)?;
+        if currency == account.chain.native && !leaves_fees(account, &taken.attempt).await? {
+            return Ok(Paid::Short);
+        }
         let leg = Leg {
             purpose: gift.purpose,
             deposit: gift.deposit.onchain_id,
@@ -278,6 +283,20 @@ impl Solver {
         };
         self.begin(view, account, taken, next).await
     }
+}
+
+/// Whether the account can give so much back. Of the native currency it keeps what fills and refunds of tokens cost: no
+/// deposit takes that.
+async fn covers(
+    account: &SolverAccount,
+    currency: &Address,
+    amount: Amount,
+) -> Result<bool, SolverError> {
+    let left = match *currency == account.chain.native {
+        true => left_for_fees(account).await?,
+        false => Amount::ZERO,
+    };
+    Ok(account.available(currency).await? >= amount.saturating_add(left))
 }
 
 /// Whether a deposit has all that its chain's own finality asks. One that is acted on in its first block may be gone

@@ -4,6 +4,7 @@ mod chain;
 mod exposure;
 mod fuse;
 mod held;
+mod last_gas;
 mod late;
 mod overdue;
 mod pauses;

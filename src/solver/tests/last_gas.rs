@@ -1,0 +1,113 @@
+//! What payments of native currency leave for fees, whoever has them made.
+
+use std::sync::atomic::Ordering;
+
+use alloy::primitives::U256;
+use futures::future::join;
+
+use super::{
+    PAID,
+    rig::{RICH, Rig, native, recipient},
+    waste::native_deposit,
+};
+use crate::request::{Request, fact::Deposit};
+
+/// What fifty payments cost.
+const KEPT: u128 = 50 * 100_000 * 110;
+/// What a refund may cost, and little more.
+const LITTLE: u128 = 10_000_000;
+/// What orders ask for whose deposits are too much.
+const ASKED: u128 = RICH / 10;
+
+/// An order of the origin's native currency of whose deposit so much is to be given back: all of it, as it is a unit
+/// short, or what is too much.
+async fn to_give_back(rig: &Rig, number: u8, (amount, excess): (u128, bool)) -> Request {
+    let (asked, deposited) = match excess {
+        true => (ASKED, amount + ASKED),
+        false => (amount + 1, amount),
+    };
+    let change = |request: &mut Request| {
+        native_deposit(request);
+        request.order.inputs[0].payment.amount = asked.to_string();
+    };
+    let request = rig.quote(number, change).await;
+    let given = |deposit: &mut Deposit| {
+        deposit.currency = native().into();
+        deposit.amount = U256::from(deposited);
+    };
+    rig.deposit(&request, given).await;
+    request
+}
+
+/// An order that pays so much of the destination's native currency.
+async fn to_fill(rig: &Rig, number: u8, amount: u128) -> Request {
+    let change = |request: &mut Request| {
+        let payment = &mut request.order.output.payments[0];
+        payment.currency = native().into();
+        payment.minimum_amount = amount.to_string();
+        payment.expected_amount = payment.minimum_amount.clone();
+    };
+    let request = rig.quote(number, change).await;
+    rig.deposit(&request, |_| ()).await;
+    request
+}
+
+#[tokio::test]
+async fn no_native_deposit_that_goes_back_takes_the_last_gas() {
+    for excess in [false, true] {
+        for (left, given) in [(LITTLE, false), (2 * KEPT, true)] {
+            let mut rig = Rig::new();
+            let request = to_give_back(&rig, 1, (RICH - left, excess)).await;
+            let solver = rig.solver().await;
+            for _ in 0..20 {
+                solver.advance(&request.id, rig.now).await.unwrap();
+                rig.mine(1);
+            }
+            drop(solver);
+            let back = rig.origin.paid(request.order_id);
+            assert_eq!(!back.is_empty(), given, "{excess} {left}");
+            // Somebody else's plain payment of tokens there is filled all the same.
+            let here = |request: &mut Request| {
+                request.destination.network = "origin".into();
+                request.order.output.chain_id = "origin".into();
+            };
+            let token = rig.quote(2, here).await;
+            rig.deposit(&token, |_| ()).await;
+            rig.settle(&token).await;
+            let paid = rig.origin.paid(token.order_id);
+            assert_eq!(paid, [(recipient(2), U256::from(PAID))], "{excess} {left}");
+        }
+    }
+}
+
+/// Each is judged while nothing of the other is stored: it is being signed.
+#[tokio::test(start_paused = true)]
+async fn what_is_paid_at_the_same_time_leaves_gas_together() {
+    for fills in [true, false] {
+        for (left, begun) in [(LITTLE, 1), (3 * KEPT, 2)] {
+            let rig = Rig::new();
+            let half = (RICH - left) / 2;
+            let orders = match fills {
+                true => [to_fill(&rig, 1, half).await, to_fill(&rig, 2, half).await],
+                false => [
+                    to_give_back(&rig, 1, (half, false)).await,
+                    to_give_back(&rig, 2, (half, false)).await,
+                ],
+            };
+            let solver = rig.solver().await;
+            rig.slow.store(5, Ordering::Relaxed);
+            let [first, second] = orders.each_ref();
+            let (one, other) = join(
+                solver.advance(&first.id, rig.now),
+                solver.advance(&second.id, rig.now),
+            )
+            .await;
+            assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+            let mut legs = 0;
+            for request in &orders {
+                legs += rig.claim(request).await.legs.len();
+            }
+            assert_eq!(legs, begun, "{fills} {left}");
+        }
+    }
+}
