@@ -209,8 +209,8 @@ impl Capacity for Funds {
             {
                 return Ok(Admission::Held);
             }
-            let native = payment.native;
-            if !native.is_zero() && !self.solver.affords(payment.network, native).await? {
+            let (native, fee) = (payment.native, payment.fee);
+            if !self.solver.affords(payment.network, native, fee).await? {
                 return Ok(Admission::Short);
             }
             let besides = payment.besides;

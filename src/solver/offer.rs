@@ -26,6 +26,9 @@ use crate::{
 
 /// Payments for whose work native currency is kept.
 const KEPT: u64 = 50;
+/// How many times its fee an account must have to sign a payment: it is signed with a quarter more work, and ready for
+/// twice the rate.
+const SIGNED: Amount = Amount::from_limbs([3, 0, 0, 0]);
 
 impl Solver {
     /// What the solver can promise of a currency: what it can spend, less the native currency that it keeps for fees.
@@ -38,10 +41,19 @@ impl Solver {
         Ok(available.saturating_sub(unpromised(account).await?))
     }
 
-    /// Whether a fill that takes so much of the native currency, its fee included, could be paid now.
-    pub async fn affords(&self, network: &str, needed: Amount) -> Result<bool, SolverError> {
+    /// Whether a fill that takes so much of the native currency, its `fee` included, could be paid now. `needed` is
+    /// nothing where it pays tokens plainly: such a fill may use what is kept for fees.
+    pub async fn affords(
+        &self,
+        network: &str,
+        needed: Amount,
+        fee: Amount,
+    ) -> Result<bool, SolverError> {
         let account = self.account(network)?;
         let available = account.available(&account.chain.native).await?;
+        if needed.is_zero() {
+            return Ok(available >= fee.saturating_mul(SIGNED));
+        }
         Ok(available.saturating_sub(unpromised(account).await?) >= needed)
     }
 

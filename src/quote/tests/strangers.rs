@@ -296,22 +296,23 @@ async fn quotes_wait_for_what_hands_over_as_they_do() {
     }
 }
 
-/// What pays a token plainly has what is kept.
+/// What pays a token plainly has what is kept, too.
 #[tokio::test]
 async fn who_makes_calls_is_quoted_only_while_their_gas_is_there() {
     let fixture = Fixture::default();
     let calls = json!({"txs": [{"to": OTHER, "value": "0", "data": "0x01"}]});
     let native = json!({"destinationCurrency": NATIVE});
-    for (there, code) in [
-        (U256::ZERO, Some(Code::InsufficientLiquidity)),
-        (U256::MAX, None),
+    let short = Some(Code::InsufficientLiquidity);
+    for (there, fees, code, plain) in [
+        (U256::ZERO, U256::ZERO, short, short),
+        (U256::ZERO, U256::MAX, short, None),
+        (U256::MAX, U256::MAX, None, None),
     ] {
-        fixture.with(|world| world.native = there);
-        for with in [&calls, &native] {
+        fixture.with(|world| (world.native, world.fees) = (there, fees));
+        for (with, code) in [(&calls, code), (&native, code), (&json!({}), plain)] {
             let refused = fixture.quote(with.clone()).await.err();
-            assert_eq!(refused.map(|refused| refused.code), code);
+            assert_eq!(refused.map(|refused| refused.code), code, "{with}");
         }
-        assert!(fixture.quote(json!({})).await.is_ok());
     }
 }
 

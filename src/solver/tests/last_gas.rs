@@ -111,3 +111,25 @@ async fn what_is_paid_at_the_same_time_leaves_gas_together() {
         }
     }
 }
+
+/// No user waits for a payment whose fee the solver has not got.
+#[tokio::test]
+async fn a_plain_payment_is_quoted_while_what_is_signed_for_it_is_there() {
+    let fee = 1_000_000;
+    for (there, plain, other) in [
+        (0, false, false),
+        (3 * fee - 1, false, false),
+        (3 * fee, true, false),
+        (2 * KEPT + fee - 1, true, false),
+        (2 * KEPT + fee, true, true),
+    ] {
+        let rig = Rig::new();
+        let account = rig.solver_text();
+        rig.destination.give(&account, native(), there);
+        let (solver, fee) = (rig.solver().await, U256::from(fee));
+        for (needed, affords) in [(U256::ZERO, plain), (fee, other)] {
+            let afforded = solver.affords("destination", needed, fee).await;
+            assert_eq!(afforded, Ok(affords), "{there} {needed}");
+        }
+    }
+}
