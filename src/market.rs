@@ -253,7 +253,8 @@ pub struct PriceHolds {
     /// before. Unset: the time of its block counts.
     #[serde(default)]
     pub waiting: Option<u64>,
-    /// Basis points of the deposit that a quote pays for that, at most 1000.
+    /// Basis points of the deposit that a quote pays for that, at most 1000; with `waiting` no less than the prices of
+    /// both currencies' classes may move by meanwhile, unless they are of one group.
     #[serde(default)]
     pub spread: u64,
 }

@@ -156,6 +156,11 @@ fn wander(class: Class, seconds: u64) -> u64 {
     (hourly.saturating_mul(root) / HOUR.isqrt()).min(most)
 }
 
+/// By how many basis points, rounded up, a price of this class may move within so many seconds.
+pub fn moved(class: Class, seconds: u64) -> u64 {
+    wander(class, seconds).div_ceil(MILLION / BASIS_POINTS)
+}
+
 impl Price {
     /// For a deal that the other side may still decline after so many seconds: it does where the price moved
     /// against it, and takes what it gains where not.
@@ -192,6 +197,19 @@ mod tests {
             let expected = (U256::from(MILLION - part), U256::from(MILLION + part));
             assert_eq!((price.least, price.most), expected, "{seconds}");
             assert_eq!((price.usd, price.low), (U256::from(MILLION), price.high));
+        }
+    }
+
+    #[test]
+    fn what_a_price_moves_by_is_told_in_basis_points_rounded_up() {
+        for (class, seconds, bps) in [
+            (Class::Major, 0, 0),
+            (Class::Major, 900, 25),
+            (Class::Major, 7_200, 50),
+            (Class::Stable, 900, 3),
+            (Class::Other, 3_600, 200),
+        ] {
+            assert_eq!(moved(class, seconds), bps, "{seconds}");
         }
     }
 

@@ -16,6 +16,7 @@ use vm::protocol::BASIS_POINTS;
 
 use crate::market::Currency;
 
+pub use bounded::moved;
 pub use prices::{FeedError, Prices};
 pub use settlement::{SettlementPrice, beside};
 

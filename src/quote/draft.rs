@@ -133,7 +133,8 @@ pub fn unkept(error: RequestsError) -> Refused {
     Refused::new(Code::ServiceUnavailable, "the quote cannot be kept")
 }
 
-/// Holds the promised amount for the key that asked. Of the inventory, `before` is promised already.
+/// Holds the promised amount for the key that asked, until its price holds no more for a deposit that nobody has seen:
+/// without one, nothing is held for as long as one may wait for its block. Of the inventory, `before` is promised already.
 pub fn hold(context: &Context, priced: &Priced<'_>, request: &Request, before: U256) {
     let case = &priced.case;
     let Some(key) = request.api_key.as_deref().filter(|_| !case.intent.own) else {
@@ -144,7 +145,7 @@ pub fn hold(context: &Context, priced: &Priced<'_>, request: &Request, before: U
         key,
         amount: priced.amounts.sum.given,
         free: case.market.available.saturating_sub(before),
-        until: request.mined_until.unwrap_or(request.valid_until),
+        until: request.valid_until,
     };
     if !context.holds().hold(&stock, asked, case.seconds()) {
         tracing::debug!(key, network = stock.0, "a quote holds nothing");

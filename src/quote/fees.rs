@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     market::{Class, Currency},
+    price::moved,
     request::Operation,
 };
 
@@ -114,7 +115,8 @@ impl<'a> Terms<'a> {
             level: Level::of(paid, given),
             gas,
             flat: flat().saturating_add(settlement),
-            bps: bps(paid.currency, given.currency).saturating_add(spread(paid.currency)),
+            bps: bps(paid.currency, given.currency)
+                .saturating_add(spread(paid.currency, given.currency)),
             app: &[],
         }
     }
@@ -217,9 +219,17 @@ pub fn share(paid: U256, fee: &AppFee) -> Option<U256> {
     )
 }
 
-/// Basis points for the time that a price holds.
-fn spread(input: &Currency) -> u64 {
-    input.price_holds.map_or(0, |holds| holds.spread)
+/// Basis points for the time that a price holds: what the market file says, and no less than either price may move by
+/// while a deposit waits for its block, which its user can speed up or take back meanwhile. One asset moves with itself.
+fn spread(input: &Currency, output: &Currency) -> u64 {
+    let Some(holds) = input.price_holds else {
+        return 0;
+    };
+    let waiting = holds.waiting.filter(|_| input.group != output.group);
+    let moves = waiting.map_or(0, |seconds| {
+        moved(input.class, seconds).max(moved(output.class, seconds))
+    });
+    holds.spread.max(moves)
 }
 
 /// The solver's share in basis points of what it takes for what it gives.

@@ -8,6 +8,7 @@ mod steps;
 mod world;
 
 use std::{
+    cell::Cell,
     collections::HashMap,
     sync::{
         Arc, LazyLock, Mutex,
@@ -46,6 +47,11 @@ const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f
 pub const DATA_FEES: &str = "0x5555555555555555555555555555555555555555";
 pub const EXCHANGE: &str = "0x4444444444444444444444444444444444444444";
 pub const NOW: u64 = 1_700_000_000_123;
+thread_local! {
+    /// Seconds that have passed in this thread's test since [`NOW`].
+    pub static PASSED: Cell<u64> = const { Cell::new(0) };
+}
+
 /// Seconds for which the solver signs versions of a fill that is in no block.
 const PATIENCE: u64 = 425;
 /// Gas of every estimate, unless a test says otherwise.
@@ -235,7 +241,7 @@ impl Fixture {
             solver_chain: "destination".into(),
             requests: self.requests(),
             validity: 60,
-            clock: || NOW,
+            clock: || NOW + PASSED.get() * 1_000,
             entropy,
         })
     }

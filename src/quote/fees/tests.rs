@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::price::Price;
+use crate::{market::PriceHolds, price::Price};
 
 fn worth(micro: u64, decimals: u8) -> Worth {
     let price = U256::from(micro) * U256::from(1_000_000_000_000_u64);
@@ -119,6 +119,34 @@ fn members_of_a_group_are_level_while_they_are_worth_the_same() {
         ..price(1_000_000)
     };
     assert!(wide.agrees(&wide, 25) && !wide.agrees(&price(1_000_000), 25));
+}
+
+#[test]
+fn who_may_wait_with_his_deposit_pays_for_what_prices_move_meanwhile() {
+    let (stable, other) = (currency("usd", Class::Stable), currency("x", Class::Other));
+    let coin = currency("btc", Class::Major);
+    for (waiting, spread, output, bps) in [
+        (None, 0, &stable, 6),
+        (None, 30, &stable, 6 + 30),
+        (Some(0), 0, &stable, 6),
+        (Some(900), 0, &stable, 6 + 25),
+        (Some(3_600), 0, &stable, 6 + 50),
+        (Some(3_600), 30, &stable, 6 + 50),
+        (Some(3_600), 80, &stable, 6 + 80),
+        (Some(3_600), 30, &other, 15 + 200),
+        // Whatever prices do, a unit is a unit.
+        (Some(3_600), 30, &coin, 30),
+    ] {
+        let mut input = currency("btc", Class::Major);
+        input.price_holds = Some(PriceHolds {
+            seconds: 60,
+            waiting,
+            spread,
+        });
+        let (paid, given) = (valued(&input, 1_000_000), valued(output, 1_000_000));
+        let terms = Terms::of(paid, given, U256::ZERO, U256::ZERO);
+        assert_eq!(terms.bps, bps, "{waiting:?} {spread} {}", output.group);
+    }
 }
 
 #[test]

@@ -19,8 +19,8 @@ use crate::{
         code::{Code, Refused},
         context::Caller,
         fixtures::{
-            Fixture, GAS, NATIVE, NOW, OTHER, ROUTER, SOLVER, TOKEN, USDC, USER, WETH, address,
-            changed, market_file,
+            Fixture, GAS, NATIVE, NOW, OTHER, PASSED, ROUTER, SOLVER, TOKEN, USDC, USER, WETH,
+            address, changed, market_file,
         },
         pricing_chain::{Admission, Hands},
         service::Quoter,
@@ -412,6 +412,31 @@ async fn strangers_quotes_hold_nothing_and_those_of_keys_their_part() {
     // More than a key's part is quoted, and not held.
     assert_eq!(ask(Some("app"), "900000000").await, Ok(()));
     assert_eq!(ask(None, "900000000").await, Ok(()));
+}
+
+/// A key that deposits nothing holds nothing for as long as its deposit might wait for a block.
+#[tokio::test]
+async fn what_a_key_holds_is_free_when_its_quotes_time_is_over() {
+    let market = || {
+        let mut file = market_file();
+        file[0]["currencies"][1]["priceHolds"] = json!({"seconds": 120, "waiting": 3_600});
+        file
+    };
+    let fixture = Fixture::default();
+    fixture.with(|world| {
+        world.market = market;
+        world.available = Some(U256::from(1_000_000_000_u64));
+    });
+    let quoter = fixture.quoter();
+    let held = changed(json!({"amount": "90000000"}));
+    quoter.quote(&held, Some("app")).await.unwrap();
+    let all = changed(json!({"amount": "1000000000"}));
+    for (passed, code) in [(120, Some(Code::InsufficientLiquidity)), (121, None)] {
+        PASSED.set(passed);
+        let refused = quoter.quote(&all, None).await.err();
+        PASSED.set(0);
+        assert_eq!(refused.map(|refused| refused.code), code, "{passed}");
+    }
 }
 
 #[tokio::test]
