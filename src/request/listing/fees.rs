@@ -3,7 +3,7 @@
 use alloy::primitives::U256;
 use serde::Serialize;
 use utoipa::ToSchema;
-use vm::{protocol::BASIS_POINTS, spelled_alike};
+use vm::protocol::BASIS_POINTS;
 
 use super::CaseView;
 use crate::{
@@ -135,7 +135,8 @@ impl CaseView<'_> {
     /// What a refund left of the deposit with the solver.
     fn kept(&self) -> Option<Impacts> {
         let (deposit, refund) = (self.deposit()?, self.refunded()?);
-        if !spelled_alike(&deposit.currency, &refund.currency.address) {
+        let deposited = (&*deposit.network, &*deposit.currency);
+        if !self.is_quoted(&refund.currency, deposited) {
             return None;
         }
         let kept = deposit.amount.saturating_sub(refund.units());
@@ -233,7 +234,8 @@ impl CaseView<'_> {
     /// What units of the deposited currency were worth when the deposit was taken, in dollars.
     fn then(&self, priced: &Amount, units: U256) -> Option<String> {
         let deposit = self.deposit()?;
-        if !spelled_alike(&deposit.currency, &priced.currency.address) {
+        let deposited = (&*deposit.network, &*deposit.currency);
+        if !self.is_quoted(&priced.currency, deposited) {
             return None;
         }
         let tx_details = self.tx_details(&deposit.network, &deposit.transaction)?;

@@ -9,10 +9,12 @@ mod transactions;
 
 use std::{collections::HashMap, sync::Arc};
 
+use vm::spelled_alike;
+
 use super::{
     Request,
     fact::{Deposit, Facts},
-    quoted::{Details, Quoted},
+    quoted::{Currency, Details, Quoted},
     render,
     status::{self, Verdict},
     tx_details::TxDetails,
@@ -70,6 +72,12 @@ impl<'a> CaseView<'a> {
         let leg = legs.into_iter().find(|leg| leg.network == network);
         leg.map(|leg| leg.chain)
             .or_else(|| (self.case.number)(network))
+    }
+
+    /// Whether a currency of the quote is the one at this address of this network. Many networks have a currency at the
+    /// same address.
+    fn is_quoted(&self, quoted: &Currency, (network, address): (&str, &str)) -> bool {
+        self.chain(network) == Some(quoted.chain_id) && spelled_alike(&quoted.address, address)
     }
 
     fn tx_details(&self, network: &str, transaction: &str) -> Option<&'a TxDetails> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
-use vm::{protocol::action::Action, spelled_alike};
+use vm::protocol::action::Action;
 
 use super::CaseView;
 use crate::request::fact::{Applied, Purpose};
@@ -213,9 +213,10 @@ impl CaseView<'_> {
     /// The currency of the deposit, as the quote knew it.
     fn deposited(&self) -> Option<TokenMetadata> {
         let (deposit, details) = (self.deposit()?, self.details()?);
+        let deposited = (&*deposit.network, &*deposit.currency);
         let known = [&details.refund_currency, &details.currency_in];
         let mut known = known.into_iter().map(|amount| &amount.currency);
-        let same = known.find(|known| spelled_alike(&known.address, &deposit.currency))?;
+        let same = known.find(|known| self.is_quoted(known, deposited))?;
         Some(TokenMetadata {
             decimals: same.decimals,
             name: same.name.clone(),

@@ -176,15 +176,17 @@ impl CaseView<'_> {
         }
     }
 
-    /// The deposit; as quoted where the fill came first, null in a currency that was not quoted.
+    /// The deposit; as quoted where the fill came first, null in a currency that was not quoted. That of another network
+    /// is another currency.
     fn input(&self, details: &Details) -> Option<Amount> {
         let Some(deposit) = self.deposit() else {
             return Some(details.currency_in.clone());
         };
+        let deposited = (&*deposit.network, &*deposit.currency);
         // A swap's deposit is in the currency that is swapped into.
         let known = [&details.currency_in, &details.refund_currency];
         let mut known = known.into_iter();
-        let same = known.find(|known| spelled_alike(&known.currency.address, &deposit.currency))?;
+        let same = known.find(|known| self.is_quoted(&known.currency, deposited))?;
         if spelled_alike(
             &details.currency_in.currency.address,
             &same.currency.address,
@@ -194,7 +196,8 @@ impl CaseView<'_> {
         Some(details.currency_in.clone())
     }
 
-    /// What was paid back to the user.
+    /// What was paid back to the user, null in a currency that was not quoted. What was deposited on the destination is
+    /// paid back there.
     pub(super) fn refunded(&self) -> Option<Amount> {
         let (request, facts) = (self.case.request, self.case.facts);
         let mut refunds = facts.alive(Purpose::Refund);
@@ -202,9 +205,14 @@ impl CaseView<'_> {
             attempt.state.place().is_some() && !render::is_strangers(request, facts, attempt)
         })?;
         let details = self.details()?;
-        let known = [&details.refund_currency, &details.currency_in];
+        let known = [
+            &details.refund_currency,
+            &details.currency_in,
+            &details.currency_out,
+        ];
+        let refunded = (&*refund.network, &*refund.currency);
         let mut known = known.into_iter();
-        let same = known.find(|known| spelled_alike(&known.currency.address, &refund.currency))?;
+        let same = known.find(|known| self.is_quoted(&known.currency, refunded))?;
         Some(same.with(refund.amount))
     }
 }

@@ -800,6 +800,90 @@ fn networks_of_neither_side_have_their_numbers() {
     }
 }
 
+/// Native currencies have one address on many networks, and some tokens have.
+#[test]
+fn what_came_on_another_network_is_not_in_the_quoted_currency() {
+    let hash = deposit(3, Standing::Final).transaction;
+    let minted = || Applied::on(1_313, "0xd".into(), execution(&[mint(77, 7_000_000)]));
+    for (network, quoted) in [
+        ("origin", true),
+        ("destination", false),
+        ("third", false),
+        ("gone", false),
+    ] {
+        let mut facts = filled();
+        facts.deposits[0].network = network.into();
+        facts.deposits[0].amount = U256::from(7_000_000);
+        facts.settlement = Some(Settlement {
+            deposit: Some(minted()),
+            outcome: Some(minted()),
+        });
+        let seen = priced(tx_details(3, 7), (fixtures::USDC, 6), 2);
+        let all = rendered(&request(), &facts, &[(network, hash.as_str(), seen)]);
+        let data = &all.v3["data"];
+        let input = &data["route"]["actual"]["origin"]["inputCurrency"];
+        assert_eq!(input.is_null(), !quoted, "{network}: {input}");
+        let input = if quoted { "7000000" } else { "100000000" };
+        let older = &all.v2["data"]["metadata"]["currencyIn"];
+        assert_eq!(older["amount"], input, "{network}");
+        // At two dollars, or as quoted.
+        let usd = if quoted { "1.000000" } else { "0.500000" };
+        let owed = &data["appFees"]["actual"][0]["amountUsd"];
+        assert_eq!(owed, usd, "{network}");
+        let protocol = &all.v3["protocol"];
+        assert_eq!(protocol["deposit"]["origin"]["amount"], "7000000");
+        for side in ["deposit", "settlement"] {
+            let token = protocol[side]["relay"].get("tokenMetadata");
+            assert_eq!(token.is_some(), quoted, "{network}: {side}");
+        }
+    }
+}
+
+#[test]
+fn a_refund_is_told_in_the_currency_of_its_network() {
+    let told_of = |deposited: &str, (network, currency): (&str, &str)| {
+        let mut deposit = paid(3, Standing::Final);
+        deposit.network = deposited.into();
+        let refund = Attempt {
+            network: network.into(),
+            currency: currency.into(),
+            ..attempt(Purpose::Refund, State::Confirmed(place(9)))
+        };
+        let facts = Facts {
+            deposits: vec![deposit],
+            attempts: vec![refund],
+            failure: Some(FailReason::DepositChainMismatch),
+            ..Facts::default()
+        };
+        let told = rendered(&request(), &facts, &[]).v3;
+        assert_eq!(told["status"], "refund");
+        let data = &told["data"];
+        let back = data["refundCurrencyData"]["currency"].clone();
+        let kept = data["fees"]["actual"]["execution"]["amount"].clone();
+        (back["chainId"].clone(), back["symbol"].clone(), kept)
+    };
+    let usdc = fixtures::USDC;
+    assert_eq!(
+        told_of("origin", ("origin", usdc)),
+        (json!(31_001), json!("USDC"), json!("100000"))
+    );
+    // What was kept is not known where both are not of one currency.
+    for deposited in ["destination", "third"] {
+        assert_eq!(
+            told_of(deposited, ("origin", usdc)),
+            (json!(31_001), json!("USDC"), Value::Null)
+        );
+    }
+    assert_eq!(
+        told_of("destination", ("destination", NATIVE)),
+        (json!(31_002), json!("ETH"), Value::Null)
+    );
+    for network in ["destination", "third", "gone"] {
+        let told = told_of(network, (network, usdc));
+        assert_eq!(told, (Value::Null, Value::Null, Value::Null), "{network}");
+    }
+}
+
 fn execution(actions: &[String]) -> Value {
     json!({
         "idempotencyKey": "0x07", "actions": actions,
