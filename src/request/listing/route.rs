@@ -13,6 +13,7 @@ use crate::{
         fact::{Attempt, Purpose},
         quoted::{self, Amount, Details},
         render,
+        status::Status,
         tx_details::Change,
     },
 };
@@ -42,7 +43,7 @@ pub struct Legs {
     pub destination: Option<Leg>,
 }
 
-/// Both as they turned out; as quoted where nothing has been seen.
+/// Both as they turned out; as quoted where nothing has been seen. What brought nothing out has no output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RecordActualLegs)]
 pub struct Actual {
@@ -72,6 +73,19 @@ impl Actual {
             rate: Some(details.rate.clone()),
         }
     }
+
+    /// Nothing has come out of the `input`.
+    fn without_output(origin: Option<Leg>, input: Option<Amount>) -> Self {
+        Self {
+            origin: origin.map(|leg| Leg {
+                input_currency: input,
+                output_currency: None,
+                ..leg
+            }),
+            destination: None,
+            rate: None,
+        }
+    }
 }
 
 impl CaseView<'_> {
@@ -99,16 +113,7 @@ impl CaseView<'_> {
         }
         let input = self.input(details);
         let Some(fill) = fill else {
-            let origin = legs.origin.map(|leg| Leg {
-                input_currency: input,
-                output_currency: None,
-                ..leg
-            });
-            return Some(Actual {
-                origin,
-                destination: None,
-                rate: None,
-            });
+            return Some(Actual::without_output(legs.origin, input));
         };
         let output = paid(details, fill).unwrap_or_else(|| self.exchanged(details, fill));
         let alone = legs.destination.is_none();
@@ -155,8 +160,11 @@ impl CaseView<'_> {
         Some(received.amount)
     }
 
-    /// What the user's own transaction did, as far as it has been seen.
+    /// What the user's own transaction did, as far as it has been seen; one that failed brought nothing out.
     fn done(&self, legs: Legs, details: &Details) -> Actual {
+        if self.verdict.status == Status::Failure {
+            return Actual::without_output(legs.origin, Some(details.currency_in.clone()));
+        }
         let seen = self.outgoing();
         let seen = seen.iter().filter(|moved| moved.status == Some("success"));
         let changes = seen

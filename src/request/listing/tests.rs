@@ -1041,8 +1041,8 @@ fn what_a_solver_does_on_one_chain_has_no_destination() {
     assert_eq!(came(&seen), Value::Null);
 }
 
-#[test]
-fn what_the_user_did_alone_is_told_as_it_came_out() {
+/// A swap of the user's own on one chain.
+fn own_swap() -> Request {
     let mut request = request();
     request.execution = Execution::User;
     request.destination = request.origin.clone();
@@ -1055,6 +1055,12 @@ fn what_the_user_did_alone_is_told_as_it_came_out() {
     details["route"] =
         json!({"origin": {"inputCurrency": input, "outputCurrency": output, "router": "x"}});
     request.quoted = quoted.into();
+    request
+}
+
+#[test]
+fn what_the_user_did_alone_is_told_as_it_came_out() {
+    let request = own_swap();
     let facts = Facts {
         own: vec![sent("0xa", State::Included(place(4)))],
         ..Facts::default()
@@ -1077,4 +1083,43 @@ fn what_the_user_did_alone_is_told_as_it_came_out() {
     let unseen = rendered(&request, &facts, &[]);
     let quoted = &unseen.v3["data"]["route"]["actual"]["origin"]["outputCurrency"];
     assert_eq!(quoted["amount"], "50000000000000000");
+}
+
+#[test]
+fn nothing_came_out_of_what_the_user_did_in_vain() {
+    let reverted = || State::Reverted {
+        place: place(4),
+        reason: None,
+    };
+    let quoted = (json!("50000000000000000"), json!("0.0005"));
+    let none = (Value::Null, Value::Null);
+    for (states, status, wanted) in [
+        (vec![], "waiting", &quoted),
+        (vec![State::Broadcast], "pending", &quoted),
+        (vec![reverted()], "failure", &none),
+        (vec![reverted(), State::Broadcast], "pending", &quoted),
+        (
+            vec![reverted(), State::Included(place(4))],
+            "success",
+            &quoted,
+        ),
+    ] {
+        let own = states.into_iter().enumerate();
+        let own = own.map(|(at, state)| sent(&format!("0x{at}"), state));
+        let facts = Facts {
+            own: own.collect(),
+            ..Facts::default()
+        };
+        let told = rendered(&own_swap(), &facts, &[]).v3;
+        assert_eq!(told["status"], status);
+        let actual = &told["data"]["route"]["actual"];
+        let origin = &actual["origin"];
+        let came = (
+            origin["outputCurrency"]["amount"].clone(),
+            actual["rate"].clone(),
+        );
+        assert_eq!(&came, wanted, "{status}");
+        assert_eq!(origin["inputCurrency"]["amount"], "100000000", "{status}");
+        assert_eq!(actual["destination"], Value::Null);
+    }
 }
