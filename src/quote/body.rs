@@ -187,12 +187,12 @@ fn leave_out_nulls(value: &mut Value) {
     }
 }
 
-/// The code of a cause. A tolerance that is no number has a code of its own (guide: protocol 11.8).
+/// The code of a cause. A tolerance that is no number, whatever it is, has a code of its own (guide: protocol 11.8).
 fn code_of(fault: &Fault) -> Code {
     let tolerance = ["slippageTolerance", "latePaymentSlippageTolerance"].contains(&fault.field());
     match fault.cause {
         Cause::Missing => Code::MissingField,
-        Cause::Amount if tolerance => Code::InvalidSlippageTolerance,
+        Cause::Amount | Cause::Field if tolerance => Code::InvalidSlippageTolerance,
         Cause::Amount => Code::InvalidAmount,
         Cause::Field => Code::InvalidField,
     }
