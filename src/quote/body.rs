@@ -62,7 +62,7 @@ pub struct Body {
     /// deposit comes after `details.validUntil` and is priced anew. Not for orders with calls or an exchange at the
     /// destination: those are filled as promised or given back.
     pub late_payment_slippage_tolerance: Option<Digits>,
-    /// At most 10,000 basis points together.
+    /// At most 10,000 basis points together. A fee of 0 is as if it were not there.
     #[schema(max_items = 16)]
     pub app_fees: Option<Vec<AppFee>>,
     /// Gas of `txs`, as `txsGasLimit` and within its limits: they run in the fill on every route, never in the deposit's

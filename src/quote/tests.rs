@@ -19,7 +19,7 @@ use super::{
     },
     usd::DOLLAR,
 };
-use crate::request::{Execution, Operation, Request};
+use crate::request::{Execution, Operation, Request, quoted::Quoted, summary::Feature};
 
 mod families;
 mod kept;
@@ -294,6 +294,13 @@ async fn app_fees_come_out_of_the_input() {
         text(&answer, "/details/expandedPriceImpact/app/usd"),
         "-0.055"
     );
+    // One that takes nothing is not kept, and no listing shows the feature.
+    let nothing = json!([{"recipient": OTHER, "fee": "0"}]);
+    let (fixture, answer) = quoted(json!({"appFees": nothing})).await;
+    let request = stored(&fixture, &answer).await;
+    assert_eq!(kept(&request)["appFees"], json!([]));
+    let listed = Quoted::of(&request);
+    assert_eq!(Feature::of(&listed).count(), 0);
 }
 
 #[tokio::test]

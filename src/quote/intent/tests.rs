@@ -185,6 +185,8 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"appFees": [{"recipient": USER, "fee": "1e2"}]}),
                 json!({"appFees": [{"recipient": USER, "fee": "-1"}]}),
                 json!({"appFees": [{"recipient": USER, "fee": 1.5}]}),
+                json!({"appFees": [{"recipient": USER, "fee": "0.0000000"}]}),
+                json!({"appFees": vec![json!({"recipient": USER, "fee": "0"}); 17]}),
                 json!({"appFees": [{"recipient": USER, "fee": "9999.9999999"}]}),
                 json!({"appFees": [
                     {"recipient": USER, "fee": "6000"}, {"recipient": OTHER, "fee": "4000.1"},
@@ -245,6 +247,8 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"user": fixtures::DEPOSITORY}),
                 json!({"referrerAddress": "0x12"}),
                 json!({"appFees": [{"recipient": solana, "fee": "1"}]}),
+                json!({"appFees": [{"recipient": solana, "fee": "0"}]}),
+                json!({"appFees": [{"recipient": USER, "fee": "1"}, {"recipient": "0x12", "fee": 0}]}),
                 json!({"depositFeePayer": solana}),
                 json!({"depositFeePayer": ""}),
                 json!({"depositFeePayer": zero}),
@@ -641,6 +645,31 @@ fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
             (operation, own),
             "{changes}"
         );
+    }
+}
+
+#[test]
+fn app_fees_that_take_nothing_are_as_if_they_were_not_there() {
+    let market = fixtures::market();
+    let basis = basis(&market);
+    for (fees, own, left) in [
+        (vec![], true, vec![]),
+        (vec!["0"], true, vec![]),
+        (vec!["0.000000", "000"], true, vec![]),
+        (vec!["0", "0.000001", "0.0"], false, vec!["0.000001"]),
+    ] {
+        let each = fees
+            .iter()
+            .map(|fee| json!({"recipient": OTHER, "fee": fee}));
+        let changes = json!({
+            "destinationChainId": 31_001, "destinationCurrency": TOKEN,
+            "appFees": each.collect::<Vec<_>>(),
+        });
+        let body = Body::read(with(&changes)).unwrap();
+        let intent = Intent::of(&body, &basis).unwrap();
+        assert_eq!(intent.own, own, "{fees:?}");
+        let found: Vec<_> = intent.app_fees.iter().map(|fee| &*fee.bps).collect();
+        assert_eq!(found, left, "{fees:?}");
     }
 }
 

@@ -189,6 +189,7 @@ pub fn referrer(body: &Body) -> Result<Option<String>, Refused> {
     Ok(referrer)
 }
 
+/// The fees that take something: one of zero is as if it were not there, once it is valid.
 pub fn app_fees(fees: &[body::AppFee]) -> Result<Vec<AppFee>, Refused> {
     if fees.len() > MOST_FEES {
         let what = format!("appFees: expected at most {MOST_FEES}");
@@ -208,7 +209,7 @@ pub fn app_fees(fees: &[body::AppFee]) -> Result<Vec<AppFee>, Refused> {
     if total > AppFee::WHOLE {
         return Err(invalid("appFees: expected at most 10000 basis points"));
     }
-    Ok(read)
+    Ok(read.into_iter().filter(|fee| fee.parts > 0).collect())
 }
 
 /// Millionths of a basis point.
