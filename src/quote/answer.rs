@@ -285,6 +285,7 @@ pub struct Tolerance {
 #[schema(as = QuoteRoute)]
 pub struct Route {
     pub origin: RouteLeg,
+    /// Left out where both are on one chain: what comes is then the origin's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub destination: Option<RouteLeg>,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     format,
-    request::{Operation, TradeType},
+    request::{Operation, TradeType, quoted::joint_router},
 };
 
 /// Basis points that a swap may lose before it needs `overridePriceImpact`.
@@ -295,6 +295,7 @@ impl<'a, 'm> Breakdown<'a, 'm> {
         }
     }
 
+    /// Both sides; as one, the origin's, where they are on one chain.
     fn legs(&self, input: &Amount, output: &Amount) -> RouteAnswer {
         let (amounts, market, route) = (self.amounts, &self.case.market, &self.case.route);
         let leg = |from: Amount, to: Amount, router: &str| RouteLeg {
@@ -306,19 +307,23 @@ impl<'a, 'm> Breakdown<'a, 'm> {
             .swap_in
             .as_ref()
             .map_or(SOLVER, |(offer, _)| offer.source);
-        if self.case.intent.own {
-            return RouteAnswer {
-                origin: leg(input.clone(), output.clone(), source),
-                destination: None,
-            };
-        }
-        let sum = &amounts.sum;
-        let paid = amount(&route.paid, market.paid, sum.paid, sum.paid);
-        let given = amount(&route.given, market.given, sum.given, sum.given);
         let target = amounts
             .swap_out
             .as_ref()
             .map_or(SOLVER, |offer| offer.source);
+        let sum = &amounts.sum;
+        let paid = amount(&route.paid, market.paid, sum.paid, sum.paid);
+        if self.case.intent.same_chain() {
+            let router = match self.case.intent.own {
+                true => source,
+                false => joint_router([input, &paid], [source, target]),
+            };
+            return RouteAnswer {
+                origin: leg(input.clone(), output.clone(), router),
+                destination: None,
+            };
+        }
+        let given = amount(&route.given, market.given, sum.given, sum.given);
         RouteAnswer {
             origin: leg(input.clone(), paid, source),
             destination: Some(leg(given, output.clone(), target)),

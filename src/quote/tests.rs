@@ -522,6 +522,39 @@ async fn user_executes_a_swap_on_one_chain() {
 }
 
 #[tokio::test]
+async fn what_the_solver_does_on_one_chain_is_one_leg() {
+    let hundred = "100000000";
+    for (chain, input, output, units, router) in [
+        (31_001, USDC, NATIVE, hundred, "relay"),
+        // The user exchanges before the deposit, and the solver behind it.
+        (31_001, TOKEN, USDC, ETH, "exchange"),
+        (31_002, USDC, TOKEN, hundred, "exchange"),
+    ] {
+        let changes = json!({
+            "originChainId": chain, "destinationChainId": chain, "originCurrency": input,
+            "destinationCurrency": output, "amount": units, "forceSolverExecution": true,
+        });
+        let (fixture, answer) = quoted(changes).await;
+        let request = stored(&fixture, &answer).await;
+        assert_eq!(request.execution, Execution::Solver);
+        let (details, route) = (&answer["details"], &answer["details"]["route"]);
+        assert_eq!(text(route, "/origin/router"), router, "{route}");
+        assert_eq!(route["origin"]["inputCurrency"], details["currencyIn"]);
+        assert_eq!(route["origin"]["outputCurrency"], details["currencyOut"]);
+        assert!(route.get("destination").is_none(), "{route}");
+        assert_eq!(kept(&request)["details"]["route"], *route);
+    }
+    // On two chains both are told.
+    let (_, answer) = quoted(json!({})).await;
+    let (details, route) = (&answer["details"], &answer["details"]["route"]);
+    assert_eq!(route["origin"]["inputCurrency"], details["currencyIn"]);
+    assert_eq!(
+        route["destination"]["outputCurrency"],
+        details["currencyOut"]
+    );
+}
+
+#[tokio::test]
 async fn user_sends_wraps_and_unwraps() {
     let send = json!({"destinationChainId": 31_001, "recipient": OTHER});
     let (fixture, answer) = quoted(send).await;

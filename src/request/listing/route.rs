@@ -225,17 +225,13 @@ impl CaseView<'_> {
     }
 }
 
-/// Both sides of a request on one chain; the router is the one that exchanges.
+/// Both sides of a request on one chain, of a quote that still had both.
 fn joined(start: &quoted::Leg, end: &quoted::Leg) -> Leg {
-    let [from, to] = [&start.input_currency, &start.output_currency];
-    let exchanged = !spelled_alike(&from.currency.address, &to.currency.address);
-    let router = match exchanged {
-        true => &start.router,
-        false => &end.router,
-    };
+    let origin = [&start.input_currency, &start.output_currency];
+    let router = quoted::joint_router(origin, [start.router.as_str(), end.router.as_str()]);
     Leg {
         output_currency: Some(end.output_currency.clone()),
-        router: router.clone(),
+        router: router.to_owned(),
         ..Leg::of(start)
     }
 }
