@@ -229,7 +229,7 @@ impl<'a, 'm> Breakdown<'a, 'm> {
             swap_impact: impacts.shown(impacts.bare),
             expanded_price_impact: whole.then(|| impacts.expanded()),
             slippage_tolerance: self.tolerances(),
-            time_estimate: self.case.intent.seconds(),
+            time_estimate: self.seconds(),
             valid_until: None,
             user_balance: market.balance.to_string(),
             is_fixed_rate: whole.then_some(false),
@@ -237,6 +237,12 @@ impl<'a, 'm> Breakdown<'a, 'm> {
             currency_in: input,
             currency_out: output,
         }
+    }
+
+    /// See [`Intent::seconds_for`](super::intent::Intent::seconds_for).
+    pub fn seconds(&self) -> u64 {
+        let (paid, units) = (&self.case.route.paid, self.amounts.sum.paid);
+        self.case.intent.seconds_for(paid, units)
     }
 
     fn output(&self) -> Amount {

@@ -153,15 +153,25 @@ impl<'m> Intent<'m> {
     }
 
     /// Until the recipient has it: the deposit is final or small enough, the fill is in a block with those on top that
-    /// confirm it.
+    /// confirm it. How much is deposited for an output is not known here: it counts as large.
     pub fn seconds(&self) -> u64 {
+        let given = self.trade_type == TradeType::ExactInput;
+        self.seconds_where(given && is_small(&self.origin, self.amount))
+    }
+
+    /// As [`Self::seconds`], where so many smallest units of `paid` are deposited.
+    pub fn seconds_for(&self, paid: &Side<'_>, units: U256) -> u64 {
+        self.seconds_where(is_small(paid, units))
+    }
+
+    fn seconds_where(&self, small: bool) -> u64 {
         let (origin, destination) = (&self.origin, &self.destination);
         let lag = |side: &Side<'_>| side.spec.family.finality.lag_seconds;
         let pace = origin.network.block_seconds;
         if self.own {
             return pace.saturating_add(lag(origin));
         }
-        let acted_on = match self.acts_in_one_block() {
+        let acted_on = match small {
             true => pace,
             false => origin.spec.finality.usual(pace),
         };
@@ -170,13 +180,6 @@ impl<'m> Intent<'m> {
         [lag(origin), confirmed, lag(destination)]
             .into_iter()
             .fold(acted_on, u64::saturating_add)
-    }
-
-    /// Whether the deposit is surely acted on before it is final.
-    fn acts_in_one_block(&self) -> bool {
-        let (origin, given) = (&self.origin, self.trade_type == TradeType::ExactInput);
-        let currency = &origin.currency.address;
-        given && origin.network.acts_in_one_block(currency, self.amount)
     }
 
     /// What the route cannot do for these people.
@@ -202,6 +205,12 @@ impl<'m> Intent<'m> {
         }
         Ok(())
     }
+}
+
+/// Whether a deposit of so many units is acted on before it is final.
+fn is_small(paid: &Side<'_>, units: U256) -> bool {
+    let (network, currency) = (paid.network, &paid.currency.address);
+    network.acts_in_one_block(currency, units)
 }
 
 /// The user's public key, as the caller spelled it.

@@ -127,7 +127,7 @@ impl<'a, 'm> Joint<'a, 'm> {
         let paid = self.sum(|one| one.paid(signed(one.amounts.sum.paid)));
         let least = output(|one| one.amounts.minimum).amount;
         let output = output(|one| one.amounts.output);
-        let seconds = self.all.iter().map(|one| one.case.intent.seconds()).max();
+        let seconds = self.all.iter().map(Breakdown::seconds).max();
         Details {
             operation: self.operation().to_owned(),
             sender: intent.user.to_string(),

@@ -554,6 +554,41 @@ async fn what_the_solver_does_on_one_chain_is_one_leg() {
     );
 }
 
+/// Above the threshold a deposit counts as a minute, up to it as one block of two seconds; the fill's are two.
+#[tokio::test]
+async fn the_estimate_is_by_what_is_deposited_whatever_the_amount_is_of() {
+    fn limited() -> Value {
+        let mut file = fixtures::market_file();
+        file[0]["currencies"][1]["oneBlockUpTo"] = json!("100130000");
+        file
+    }
+    let fixture = Fixture::default();
+    fixture.with(|world| world.market = limited);
+    let output = |amount: &str| json!({"tradeType": "EXACT_OUTPUT", "amount": amount});
+    let expected = json!({"tradeType": "EXPECTED_OUTPUT", "amount": "100000000"});
+    for (changes, paid, seconds) in [
+        (json!({}), "100000000", 2 + 4),
+        (json!({"amount": "100130001"}), "100130001", 60 + 4),
+        (output("100000000"), "100130000", 2 + 4),
+        (expected, "100130000", 2 + 4),
+        (output("100000001"), "100130001", 60 + 4),
+        // Of what the user exchanges only what comes out is deposited.
+        (
+            json!({"originCurrency": TOKEN, "amount": ETH}),
+            "1918200",
+            2 + 4,
+        ),
+    ] {
+        let answer = fixture.quote(changes.clone()).await.unwrap();
+        let deposited = text(&answer, "/details/refundCurrency/amount");
+        assert_eq!(deposited, paid, "{changes}");
+        assert_eq!(answer["details"]["timeEstimate"], seconds, "{changes}");
+    }
+    // Without a threshold every deposit waits for finality.
+    let (_, answer) = quoted(output("100000000")).await;
+    assert_eq!(answer["details"]["timeEstimate"], 60 + 4);
+}
+
 #[tokio::test]
 async fn user_sends_wraps_and_unwraps() {
     let send = json!({"destinationChainId": 31_001, "recipient": OTHER});
