@@ -12,7 +12,7 @@ use crate::{
     market::{Currency, Market, Network},
 };
 
-/// How many currencies are listed unless the caller says otherwise, and at most.
+/// How many currencies a flat list has unless the caller says otherwise, and any list at most.
 pub(super) const LIMIT: usize = 20;
 pub(super) const MOST: usize = 1_000;
 const _: () = assert!(LIMIT == 20 && MOST == 1_000, "the description says so");
@@ -32,7 +32,8 @@ pub struct Filter {
     /// `chainId:address`.
     tokens: Option<Vec<String>>,
     verified: Option<Flag>,
-    /// How many currencies at most: 20 unless it is sent, never more than 1,000.
+    /// How many currencies at most, never more than 1,000. Unless it is sent, `/currencies/v2` lists 20, and
+    /// `/currencies/v1` all groups whole, up to 1,000 currencies.
     limit: Option<Number>,
     /// With `address`: that currency's whole group, whatever chain it is on.
     include_all_chains: Option<Flag>,
@@ -136,22 +137,41 @@ impl Listed {
     }
 }
 
+impl Groups {
+    /// How many currencies it has unless the caller says otherwise: fewer would cut groups in two.
+    const USUAL: usize = MOST;
+
+    fn of(found: Vec<Listed>) -> Self {
+        let mut groups = BTreeMap::<_, Vec<Listed>>::new();
+        for listed in found {
+            let group = listed.group_id.clone().unwrap_or_default();
+            groups.entry(group).or_default().push(listed);
+        }
+        Self(groups.into_values().collect())
+    }
+}
+
+impl Flat {
+    /// See [`Groups::USUAL`].
+    const USUAL: usize = LIMIT;
+
+    fn of(found: Vec<Listed>) -> Self {
+        Self(found.into_iter().map(Listed::plain).collect())
+    }
+}
+
 /// `POST /currencies/v2`: a flat list.
 pub async fn flat(state: Shared, request: Request) -> Result<Response, ApiError> {
     let filter = filter(&request)?;
-    let found = searched(&state, &filter).await?;
-    Response::json(&Flat(found.into_iter().map(Listed::plain).collect()))
+    let found = searched(&state, &filter, Flat::USUAL).await?;
+    Response::json(&Flat::of(found))
 }
 
 /// `POST /currencies/v1`: a list per asset.
 pub async fn grouped(state: Shared, request: Request) -> Result<Response, ApiError> {
     let filter = filter(&request)?;
-    let mut groups = BTreeMap::<_, Vec<Listed>>::new();
-    for listed in searched(&state, &filter).await? {
-        let group = listed.group_id.clone().unwrap_or_default();
-        groups.entry(group).or_default().push(listed);
-    }
-    Response::json(&Groups(groups.into_values().collect()))
+    let found = searched(&state, &filter, Groups::USUAL).await?;
+    Response::json(&Groups::of(found))
 }
 
 fn filter(request: &Request) -> Result<Filter, ApiError> {
@@ -161,9 +181,11 @@ fn filter(request: &Request) -> Result<Filter, ApiError> {
     request.json()
 }
 
-/// What is listed, or else what a contract that nobody listed says of itself.
-async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiError> {
-    let listed = found(state, filter);
+/// What is listed, `usual` many unless the caller says otherwise, or else what a contract that nobody listed says of
+/// itself.
+async fn searched(state: &State, filter: &Filter, usual: usize) -> Result<Vec<Listed>, ApiError> {
+    let family = |network: &Network| state.spec(network).map(|spec| spec.family.short);
+    let listed = filter.found(&state.market, usual, family);
     let (Some(address), Some(&[Number(chain)])) = (&filter.address, filter.chain_ids.as_deref())
     else {
         return Ok(listed);
@@ -207,17 +229,6 @@ async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiErro
         .collect())
 }
 
-fn found(state: &State, filter: &Filter) -> Vec<Listed> {
-    let limit = filter.limit.map_or(LIMIT, |limit| {
-        usize::try_from(limit.0).unwrap_or(MOST).min(MOST)
-    });
-    let wanted = filter.wanted(&state.market).into_iter().take(limit);
-    let family = |network: &Network| state.spec(network).map(|spec| spec.family.short);
-    wanted
-        .map(|(network, currency)| Listed::of(network, currency, family(network)))
-        .collect()
-}
-
 /// The currencies of all networks that are shown.
 fn shown(market: &Market) -> impl Iterator<Item = (&Network, &Currency)> {
     let networks = market.networks().iter().filter(|network| !network.private);
@@ -228,6 +239,22 @@ fn shown(market: &Market) -> impl Iterator<Item = (&Network, &Currency)> {
 }
 
 impl Filter {
+    /// What is listed: as many as the caller wants, or else `usual`. `family` is what clients call a network's.
+    fn found(
+        &self,
+        market: &Market,
+        usual: usize,
+        family: impl Fn(&Network) -> Option<&'static str>,
+    ) -> Vec<Listed> {
+        let limit = self.limit.map_or(usual, |limit| {
+            usize::try_from(limit.0).unwrap_or(MOST).min(MOST)
+        });
+        let wanted = self.wanted(market).into_iter().take(limit);
+        wanted
+            .map(|(network, currency)| Listed::of(network, currency, family(network)))
+            .collect()
+    }
+
     /// The currencies of which all parts hold.
     fn wanted<'m>(&self, market: &'m Market) -> Vec<(&'m Network, &'m Currency)> {
         let is_there =
@@ -334,6 +361,40 @@ mod tests {
         assert!(chain.iter().all(|(chain, _)| *chain == 31_001));
         let hidden = json!({"chainIds": [31_004], "address": USDC, "includeAllChains": true});
         assert!(wanted(hidden).is_empty());
+    }
+
+    #[test]
+    fn groups_are_whole_and_a_flat_list_is_short_unless_a_limit_is_sent() {
+        let mut file = market_file();
+        for network in file.as_array_mut().unwrap() {
+            let more = (1..=30).map(|at| {
+                json!({"address": format!("0x{:040x}", 0xabc_000 + at), "symbol": "MORE",
+                       "name": "More", "decimals": 18, "group": format!("more{at}")})
+            });
+            network["currencies"].as_array_mut().unwrap().extend(more);
+        }
+        let market = parsed(&file, |_| family());
+        let listed = |filter: Value, usual: usize| {
+            let filter: Filter = serde_json::from_value(filter).unwrap();
+            filter.found(&market, usual, |_| None)
+        };
+        let sizes = |filter: Value| -> Vec<usize> {
+            let groups = Groups::of(listed(filter, Groups::USUAL));
+            groups.0.iter().map(Vec::len).collect()
+        };
+        // Each on four chains, ETH beside its wrapped form.
+        let mut whole = vec![4; 33];
+        whole[0] = 8;
+        assert_eq!(sizes(json!({})), whole);
+        let flat = |filter: Value| Flat::of(listed(filter, Flat::USUAL)).0.len();
+        assert_eq!(flat(json!({})), 20);
+        let all: usize = whole.iter().sum();
+        assert_eq!(flat(json!({"limit": 5_000})), all);
+        for limit in [0, 5] {
+            let limited = json!({ "limit": limit });
+            assert_eq!(sizes(limited.clone()).iter().sum::<usize>(), limit);
+            assert_eq!(flat(limited), limit);
+        }
     }
 
     #[test]
