@@ -91,6 +91,7 @@ pub struct Held {
     address: String,
     decimals: u8,
     balance: String,
+    /// Six digits behind the point; `0.000000` where nobody tells a price now.
     amount_usd: String,
 }
 
@@ -150,11 +151,7 @@ pub async fn liquidity(state: Shared, request: Request) -> Result<Response, ApiE
 async fn held(state: &State, network: &Network, currency: &Currency) -> Result<Held, ApiError> {
     let balance = available(state, network, currency).await?;
     let price = state.prices.price(currency, (state.clock)() / 1000).await;
-    let usd = price.ok().and_then(|price| {
-        let whole = U256::from(10).checked_pow(U256::from(currency.decimals))?;
-        Some(balance.checked_mul(price.usd)? / whole)
-    });
-    let micro = format::micro(usd.unwrap_or_default());
+    let price = price.ok().map(|price| price.usd);
     Ok(Held {
         chain_id: network.chain_id,
         currency_id: currency.group.clone(),
@@ -162,8 +159,19 @@ async fn held(state: &State, network: &Network, currency: &Currency) -> Result<H
         address: currency.address.clone(),
         decimals: currency.decimals,
         balance: balance.to_string(),
-        amount_usd: format::units(micro, 6),
+        amount_usd: dollars(balance, currency.decimals, price),
     })
+}
+
+/// Dollars of a balance as amounts have them, six digits behind the point. `price` is usd e18 of a coin; without one, and
+/// where nobody can count so much, there are none.
+fn dollars(balance: U256, decimals: u8, price: Option<U256>) -> String {
+    let usd = price.and_then(|price| {
+        let whole = U256::from(10).checked_pow(U256::from(decimals))?;
+        balance.checked_mul(price)?.checked_div(whole)
+    });
+    let micro = i128::try_from(format::micro(usd.unwrap_or_default()));
+    format::usd(format::from_micro(micro.unwrap_or_default()))
 }
 
 async fn available(
@@ -332,6 +340,24 @@ mod tests {
         for code in Code::VARIANTS {
             let refused = Refused::new(*code, "no price");
             assert_eq!(shown(Err(refused)), config(false, "0", "0"), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn dollars_of_what_is_held_have_six_digits_behind_the_point() {
+        let coin = |number: u64| U256::from(10).pow(U256::from(18)) * U256::from(number);
+        for (balance, decimals, price, wanted) in [
+            (U256::from(1_500_000), 6, Some(coin(1)), "1.500000"),
+            (U256::from(100_000_000), 6, Some(coin(1)), "100.000000"),
+            (coin(2), 18, Some(coin(2_500)), "5000.000000"),
+            (U256::from(1), 6, Some(coin(1)), "0.000001"),
+            (U256::ZERO, 6, Some(coin(1)), "0.000000"),
+            (coin(2), 18, None, "0.000000"),
+            (U256::MAX, 18, Some(coin(2)), "0.000000"),
+            (coin(1), 78, Some(coin(1)), "0.000000"),
+        ] {
+            let told = dollars(balance, decimals, price);
+            assert_eq!(told, wanted, "{balance} of {decimals} decimals");
         }
     }
 
