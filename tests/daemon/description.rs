@@ -533,6 +533,14 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
             get("/config/v2?originChainId=31001&destinationChainId=31002&currency=x"),
             400,
         ),
+        (
+            get("/config/v2?originChainId=31001&destinationChainId=31002&currency=&user="),
+            200,
+        ),
+        (
+            get("/config/v2?originChainId=31001&destinationChainId=31002&user=x"),
+            400,
+        ),
         (get("/config/v2?originChainId=31001"), 400),
         (
             get("/config?originChainId=31001&destinationChainId=31002"),

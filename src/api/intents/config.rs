@@ -67,7 +67,7 @@ pub struct Asked {
     /// The chain to be paid on.
     #[param(value_type = u64)]
     destination_chain_id: Number,
-    /// Whose balance to tell.
+    /// Whose balance to tell; nobody's where it is empty.
     user: Option<String>,
     /// The asset's name, for example `usdc`; the native currency where it is left out.
     currency: Option<String>,
@@ -288,6 +288,7 @@ async fn balance(
     currency: &Currency,
     (keyed, user): (bool, Option<&str>),
 ) -> Result<U256, ApiError> {
+    let user = user.filter(|user| !user.is_empty());
     let (Some(user), Some(chain)) = (user, state.chains.get(&network.name)) else {
         return Ok(U256::ZERO);
     };
