@@ -240,7 +240,7 @@ impl Gate {
         self.keys.is_some()
     }
 
-    /// Also accepts `authorization: Bearer <key>` where there is no `x-api-key`.
+    /// Also accepts `authorization: Bearer <key>` where there is no `x-api-key`, or an empty one.
     #[must_use]
     pub fn or_bearer(self) -> Self {
         Self {
@@ -255,9 +255,9 @@ impl Gate {
         Self { names, ..self }
     }
 
-    /// The key that the request carries, known or not.
+    /// The key that the request carries, known or not. An empty `x-api-key` is none.
     pub fn key<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
-        if let Some(key) = headers.get(KEY) {
+        if let Some(key) = headers.get(KEY).filter(|key| !key.is_empty()) {
             return Some(key.as_bytes());
         }
         let shown = headers.get(AUTHORIZATION).filter(|_| self.bearer)?;
@@ -604,6 +604,12 @@ mod tests {
             (plain.key(&own), bearer.key(&own)),
             (Some(&b"a"[..]), Some(&b"a"[..]))
         );
+        let empty = headers(&[("x-api-key", ""), ("authorization", "Bearer b")]);
+        assert_eq!(
+            (plain.key(&empty), bearer.key(&empty)),
+            (None, Some(&b"b"[..]))
+        );
+        assert_eq!(bearer.key(&headers(&[("x-api-key", "")])), None);
         let other = headers(&[("authorization", "bearer  b ")]);
         assert_eq!(
             (plain.key(&other), bearer.key(&other)),
