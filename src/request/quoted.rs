@@ -205,9 +205,9 @@ pub fn is_nothing(request: &Request, (network, currency): (&str, &str), units: U
     })
 }
 
-/// The router of a route on one chain, whose sides are shown as one: that of the side that exchanges, the origin's where
-/// both do. `origin` is what goes into the origin's side and what comes out of it; `routers` are both sides', the
-/// origin's first.
+/// The router of a route on one chain, whose sides are shown as one: that of the side that exchanges, the origin's
+/// where both do. `origin` is what goes into the origin's side and what comes out of it; `routers` are both sides',
+/// the origin's first.
 pub fn joint_router<'r>(origin: [&Amount; 2], routers: [&'r str; 2]) -> &'r str {
     let [from, to] = origin.map(|amount| &amount.currency.address);
     let [here, there] = routers;

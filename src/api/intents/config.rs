@@ -163,8 +163,8 @@ async fn held(state: &State, network: &Network, currency: &Currency) -> Result<H
     })
 }
 
-/// Dollars of a balance as amounts have them, six digits behind the point. `price` is usd e18 of a coin; without one, and
-/// where nobody can count so much, there are none.
+/// Dollars of a balance as amounts have them, six digits behind the point. `price` is usd e18 of a coin; without one,
+/// and where the number is too large, there are none.
 fn dollars(balance: U256, decimals: u8, price: Option<U256>) -> String {
     let usd = price.and_then(|price| {
         let whole = U256::from(10).checked_pow(U256::from(decimals))?;

@@ -184,8 +184,8 @@ impl CaseView<'_> {
         }
     }
 
-    /// The deposit; as quoted where the fill came first, null in a currency that was not quoted. That of another network
-    /// is another currency.
+    /// The deposit; as quoted where the fill came first, null in a currency that was not quoted. That of another
+    /// network is another currency.
     fn input(&self, details: &Details) -> Option<Amount> {
         let Some(deposit) = self.deposit() else {
             return Some(details.currency_in.clone());
