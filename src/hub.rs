@@ -107,7 +107,7 @@ impl Hub {
         Ok(Some(order).filter(|order| !order.is_zero()))
     }
 
-    /// The final block at which `owner` holds `amount` of `token`; `None` unless it also holds it at the tip, since
+    /// The final block at which `owner` holds `amount` of `token` or more; `None` unless it also holds it at the tip, since
     /// final money may have been spent. A negative answer comes from a fresh tip, because the tracked one may be
     /// older than what the caller knows.
     pub async fn holds(
@@ -116,20 +116,10 @@ impl Hub {
         token: U256,
         amount: Amount,
     ) -> Result<Option<Block>, ReadError> {
-        self.held(owner, token, |balance| balance >= amount).await
-    }
-
-    /// The final block at which what `owner` holds of `token` is `enough`; `None` unless it also is at the tip.
-    async fn held(
-        &self,
-        owner: EvmAddress,
-        token: U256,
-        enough: impl Fn(U256) -> bool,
-    ) -> Result<Option<Block>, ReadError> {
         let chain = self.settlement()?;
         let call = &balanceOfCall { owner, id: token };
         let read = |head: Head| async move { self.balances(chain, &head, call).await };
-        let holds = |((settled, now), _): &Balances| enough(*settled) && enough(*now);
+        let holds = |((settled, now), _): &Balances| *settled >= amount && *now >= amount;
         let found = at_head(chain, read, |found: &Option<Balances>| {
             found.as_ref().is_some_and(holds)
         });

@@ -5,7 +5,7 @@
 use std::iter;
 
 use alloy::{sol, sol_types::SolCall};
-use vm::{Amount, B256, Block, Chain, EvmAddress, Head, ReadError, U256};
+use vm::{B256, Block, Chain, EvmAddress, Head, ReadError, U256};
 
 use super::{Allocator, Hub, at_head, state, view};
 
@@ -60,16 +60,6 @@ impl Hub {
         let set = |hash: &B256| !hash.is_zero();
         let (found, block) = self.stated(allocator.contract, &calls, set).await?;
         Ok(block.map(|block| (found, block)))
-    }
-
-    /// The final block at which `owner` holds exactly `amount` of `token`; `None` unless it also does at the tip.
-    pub async fn holds_exactly(
-        &self,
-        owner: EvmAddress,
-        token: U256,
-        amount: Amount,
-    ) -> Result<Option<Block>, ReadError> {
-        self.held(owner, token, |balance| balance == amount).await
     }
 
     /// The answers to `calls` at one final block; from a fresh tip where one is not what is `wanted`.

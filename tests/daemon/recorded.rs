@@ -154,6 +154,12 @@ const SOLANA: &[Deviation] = &[
 /// The same of messages that are no executions.
 const MESSAGES: &[Deviation] = &[
     (
+        "withdrawal initiated balance mismatch",
+        409,
+        "CONFLICTING_STATEMENT",
+        "an address may hold more than the amount, and has one payload: that of the case before",
+    ),
+    (
         "withdraw-requests empty",
         400,
         "INVALID_REQUEST",

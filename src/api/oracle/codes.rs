@@ -224,8 +224,8 @@ pub const WITHDRAWALS: &[Code] = &[
     ),
     later(
         "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
-        "The withdrawal address does not hold exactly the amount, or for a returned deposit at least the amount.",
-        "Ask again when the initiation has been executed. Where somebody sent more there, the owner signs for all that it holds.",
+        "The withdrawal address holds less than the amount. It may hold more.",
+        "Ask again when the initiation has been executed.",
     ),
     later(
         "HASH_TO_SIGN_NOT_SET",

@@ -199,8 +199,8 @@ pub static ROUTES: &[Route<State>] = &[
         "/attestations/withdrawal-initiated/v2",
         (
             "Attest payload params",
-            "Signs what the allocator is to record for a withdrawal, where the withdrawal address holds exactly the \
-             amount, or for a returned deposit at least the amount. A withdrawal address has one payload.",
+            "Signs what the allocator is to record for a withdrawal, where the withdrawal address holds at least the \
+             amount. A withdrawal address has one payload.",
         ),
         |state, request| recorded(state, request, initiated::attest_owned),
     ),

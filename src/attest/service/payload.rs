@@ -79,8 +79,8 @@ impl Attestor {
         }
     }
 
-    /// Attests what the allocator is to record for a withdrawal address that holds exactly the amount. The amount of a
-    /// returned deposit is the deposit's, whatever somebody sends to its address besides: that may hold more.
+    /// Attests what the allocator is to record for a withdrawal address that holds the amount. It may hold more: anybody
+    /// may send to it, between the signatures of two oracles, too, and each signs one payload of an address.
     /// Of the withdrawal's chain only outputs are read that no signature covers: its balance has been set apart already.
     pub async fn owned_initiated(
         &self,
@@ -108,12 +108,7 @@ impl Attestor {
         }
         let (address, token) = (owned.address, owned.token);
         let outputs = self.check_outputs(&spec.id, unproven.as_ref(), "body/additionalData");
-        let held = async {
-            Ok(match returned {
-                Some(_) => self.hub.holds(address, token, amount).await?,
-                None => self.hub.holds_exactly(address, token, amount).await?,
-            })
-        };
+        let held = async { Ok(self.hub.holds(address, token, amount).await?) };
         let ((), held) = tokio::try_join!(outputs, held)?;
         let block = held.ok_or(Refusal::OtherAddressBalance)?;
         let digest = message.digest(&spender.domain);

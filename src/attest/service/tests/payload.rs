@@ -59,16 +59,16 @@ async fn what_the_allocator_is_told_is_signed_for_its_spender_and_again_with_the
 }
 
 #[tokio::test]
-async fn the_address_holds_exactly_the_amount_in_a_final_block_and_now() {
+async fn the_address_holds_the_amount_in_a_final_block_and_now() {
     let claim = owned(|_| {});
-    for balance in [0, 499, 501] {
+    let less = "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT";
+    for (balance, answer) in [(0, less), (499, less), (500, "OK"), (501, "OK")] {
         let world = apart();
         *world.hub.balance.lock().unwrap() = U256::from(balance);
-        let found = told(&world, &claim).await;
-        assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT", "{balance}");
+        assert_eq!(told(&world, &claim).await, answer, "{balance}");
     }
     let world = apart();
-    *world.hub.spent.lock().unwrap() = Some(U256::from(501));
+    *world.hub.spent.lock().unwrap() = Some(U256::from(499));
     let found = told(&world, &claim).await;
     assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT");
     *world.hub.spent.lock().unwrap() = None;
@@ -112,13 +112,16 @@ async fn only_the_owner_says_what_the_allocator_is_told() {
 
 /// The depository would pay both, and the hub has the money once.
 #[tokio::test]
-async fn a_withdrawal_address_has_one_payload() {
+async fn a_withdrawal_address_has_one_payload_whatever_it_holds() {
     let world = apart();
     assert_eq!(told(&world, &owned(|_| {})).await, "OK");
     // Somebody sends it more.
     *world.hub.balance.lock().unwrap() = U256::from(600);
-    let more = owned(|requested| requested.amount = "600".into());
-    assert_eq!(told(&world, &more).await, "conflict");
+    for amount in ["600", "499"] {
+        let other = owned(|requested| requested.amount = amount.into());
+        assert_eq!(told(&world, &other).await, "conflict", "{amount}");
+    }
+    assert_eq!(told(&world, &owned(|_| {})).await, "OK");
     let next = owned(|requested| {
         requested.amount = "600".into();
         requested.nonce = B256::with_last_byte(10).to_string();
@@ -126,18 +129,19 @@ async fn a_withdrawal_address_has_one_payload() {
     assert_eq!(told(&world, &next).await, "OK");
 }
 
-/// A unit that somebody sends it keeps nothing there: the owner signs for all that the address holds.
+/// The first oracle would refuse the payload of the whole for ever, and the second one that of the amount.
 #[tokio::test]
-async fn what_somebody_sends_to_a_withdrawal_address_leaves_with_the_rest() {
-    let world = apart();
-    *world.hub.balance.lock().unwrap() = U256::from(501);
-    let found = told(&world, &owned(|_| {})).await;
-    assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT");
-    let whole = owned(|requested| requested.amount = "501".into());
-    assert_eq!(told(&world, &whole).await, "OK");
-    // It is the same address, whose one payload that is.
-    *world.hub.balance.lock().unwrap() = U256::from(500);
-    assert_eq!(told(&world, &owned(|_| {})).await, "conflict");
+async fn a_unit_that_is_sent_between_two_oracles_signatures_parts_them_in_nothing() {
+    let (first, second, claim) = (apart(), apart(), owned(|_| {}));
+    let signed = first.oracle.owned_initiated(&claim, None).await.unwrap();
+    for world in [&first, &second] {
+        *world.hub.balance.lock().unwrap() = U256::from(501);
+        let later = world.oracle.owned_initiated(&claim, None).await.unwrap();
+        assert_eq!(later.params, signed.params);
+        // It is the same address, whose one payload that is.
+        let whole = owned(|requested| requested.amount = "501".into());
+        assert_eq!(told(world, &whole).await, "conflict");
+    }
 }
 
 #[tokio::test]
