@@ -107,7 +107,7 @@ impl Hub {
         Ok(Some(order).filter(|order| !order.is_zero()))
     }
 
-    /// The final block at which `owner` holds `amount` of `token` or more; `None` unless it also holds it at the tip, since
+    /// The final block at which `owner` holds `amount` of `token` or more; `None` unless it also does at the tip, since
     /// final money may have been spent. A negative answer comes from a fresh tip, because the tracked one may be
     /// older than what the caller knows.
     pub async fn holds(

@@ -156,8 +156,9 @@ impl Journal {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Voids a signed statement whose facts no longer hold, and frees what it held; `false` if there is none under
-    /// `key`. Its signature may already be in use.
+    /// Voids a signed statement whose facts no longer hold, and frees its slot, deposits and payments; `false` if there
+    /// is none under `key`. Its signature may already be in use: what else it consumes stays its own, so that it may be
+    /// signed again, and what contradicts it may not.
     pub async fn void(&self, key: &str, why: &str, now: u64) -> Result<bool, JournalError> {
         self.void_if(key, why, now, |_| true).await
     }

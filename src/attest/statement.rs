@@ -18,6 +18,9 @@
 //! | transfer | `transfer/<idempotency key>` | | | `transfer/<account>/<nonce>` |
 //! | one that a returned deposit allows | | | | `return/<id>`; `deposit/<id>` must be free or serve its recovery |
 //!
+//! A void statement frees its slot, deposits and payments. What else it consumes still serves it: its signature is out,
+//! and the same statement may be signed again.
+//!
 //! A fill and a refund that move the same are one statement, whichever was claimed first. Where fees make them
 //! differ, the digest under the shared key excludes the second.
 //!
@@ -40,12 +43,18 @@ use vm::{
 
 /// The prefix of a consumed payment's name.
 pub const PAYMENT: &str = "payment/";
-/// The prefix of the slot of a transaction's deposits.
+/// The prefix of the slot of a transaction's deposits, and of a consumed deposit's name.
 pub const DEPOSIT: &str = "deposit/";
 
 /// Whether the consumed `what` is a payment.
 pub fn is_payment(what: &str) -> bool {
     what.starts_with(PAYMENT)
+}
+
+/// Whether the consumed `what` is free once its statement is void: a deposit or a payment, of which the chain may show
+/// something else now. All else says that a signature is out, which no reorg takes back.
+pub fn is_freed(what: &str) -> bool {
+    what.starts_with(DEPOSIT) || is_payment(what)
 }
 
 /// A statement to be signed.

@@ -88,7 +88,7 @@ pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
     Ok(check.report)
 }
 
-/// What void statements consumed: it may be free, or serve another statement.
+/// What void statements consumed: it may be free, or serve another statement. Older versions freed all of it.
 async fn freed(store: &dyn Store) -> Result<HashSet<String>, StoreError> {
     let (mut walk, mut freed) = (Walk::of(store, VOID), HashSet::new());
     while let Some((key, value)) = walk.next().await? {

@@ -7,7 +7,7 @@ use crate::{
     attest::{
         claim::MOST_ITEMS,
         evidence,
-        statement::{Consumption, Statement, is_payment},
+        statement::{Consumption, Statement, is_freed, is_payment},
     },
     store::{
         Batch, Expect,
@@ -175,7 +175,8 @@ pub(super) fn serving(
     Ok(batch.put(entry::key(key), next.encode()?))
 }
 
-/// Deletes an entry with everything that it holds, if it still holds it. It is still found by its transactions.
+/// Deletes an entry with its slot, deposits and payments, if it still holds them. What else it consumes still serves
+/// it: see [`is_freed`]. It is still found by its transactions.
 pub(super) fn release(key: &str, entry: &Entry) -> Result<Batch, JournalError> {
     let mut batch = Batch::new().delete(entry::key(key));
     if let Some(slot) = &entry.slot {
@@ -183,9 +184,10 @@ pub(super) fn release(key: &str, entry: &Entry) -> Result<Batch, JournalError> {
         batch = batch.expect(row_key.clone(), Expect::AbsentOrEquals(slot::encode(key)));
         batch = batch.delete(row_key);
     }
-    for consumption in &entry.consumes {
-        let row_key = consumption::key(&consumption.what);
-        let by = consumption::encode(&consumption.by);
+    let consumed = entry.consumes.iter();
+    for freed in consumed.filter(|consumed| is_freed(&consumed.what)) {
+        let row_key = consumption::key(&freed.what);
+        let by = consumption::encode(&freed.by);
         batch = batch
             .expect(row_key.clone(), Expect::AbsentOrEquals(by))
             .delete(row_key);

@@ -770,7 +770,7 @@ async fn who_comes_second_to_a_reorg_halts_nothing_and_voids_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_void_statement_frees_what_it_held_and_is_remembered() {
+async fn a_void_statement_frees_its_deposits_and_payments_and_is_remembered() {
     let store = Arc::new(MemoryStore::new());
     let journal = Journal::new(store.clone(), raw());
     let paid =
@@ -809,6 +809,55 @@ async fn a_void_statement_frees_what_it_held_and_is_remembered() {
         (voids[0].entry.digest, voids[0].why.as_str()),
         (b(1), "reorged")
     );
+}
+
+/// No reorg takes a signature back: whoever has it may use it all the same.
+#[tokio::test]
+async fn a_void_statement_keeps_what_says_that_its_signature_is_out() {
+    let (hub, account) = (ChainId::new("relay"), EvmAddress::repeat_byte(7));
+    let told = |id, digest| Statement::payload(&hub, account, b(id), b(digest));
+    let moved = |key, digest| Statement::transfer(&hub, (account, "a"), b(key), b(digest));
+    let authorized = |nonce, digest| {
+        let once = (account, b(nonce));
+        Statement::authorization(&hub, once, b(digest), b(digest))
+    };
+    let included = |hash, digest| {
+        let hashes = [(U256::ZERO, b(hash))];
+        Statement::inclusion(&hub, b(1), &hashes, b(digest))
+    };
+    let returning = |nonce| initiation(nonce, nonce, nonce).returning(b(1), b(5));
+    for (signed, other) in [
+        (told(1, 1), told(2, 2)),
+        (moved(1, 1), moved(2, 2)),
+        (included(1, 1), included(2, 2)),
+        (initiation(1, 1, 1), initiation(1, 2, 2)),
+        (initiation(1, 1, 1), authorized(1, 2)),
+        (authorized(1, 1), initiation(1, 2, 2)),
+        (returning(1), returning(2)),
+        (returning(1), authorized(2, 2).returning(b(1), b(5))),
+        (returning(1), fill(1, &[1], 2)),
+    ] {
+        let journal = journal();
+        let first = journal.sign(&signed, 1).await.unwrap();
+        assert!(journal.void(&signed.key, "reorged", 2).await.unwrap());
+        conflict(&journal, &other).await;
+        // It rests on another block now.
+        let again = signed.clone().as_of(&hub, &block(8, 2));
+        assert_eq!(journal.sign(&again, 3).await.unwrap(), first);
+        conflict(&journal, &other).await;
+    }
+}
+
+/// What went back before the reorg may pay the order's solver now.
+#[tokio::test]
+async fn a_void_recovery_frees_its_deposit() {
+    let journal = journal();
+    let recovery = Statement::recover(b(1), b(5), b(2));
+    journal.sign(&recovery, 1).await.unwrap();
+    conflict(&journal, &fill(1, &[1], 3)).await;
+    assert!(journal.void(&recovery.key, "reorged", 2).await.unwrap());
+    journal.sign(&fill(1, &[1], 3), 3).await.unwrap();
+    conflict(&journal, &recovery).await;
 }
 
 #[tokio::test]

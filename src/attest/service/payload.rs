@@ -79,8 +79,8 @@ impl Attestor {
         }
     }
 
-    /// Attests what the allocator is to record for a withdrawal address that holds the amount. It may hold more: anybody
-    /// may send to it, between the signatures of two oracles, too, and each signs one payload of an address.
+    /// Attests what the allocator is to record for a withdrawal address that holds the amount. It may hold more:
+    /// anybody may send to it, between the signatures of two oracles, too, and each signs one payload of an address.
     /// Of the withdrawal's chain only outputs are read that no signature covers: its balance has been set apart already.
     pub async fn owned_initiated(
         &self,

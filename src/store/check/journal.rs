@@ -79,7 +79,7 @@ impl Check<'_> {
             .await?;
         }
         for consumed in &entry.consumes {
-            // A void statement shared it, and the void freed it for both.
+            // A void statement shared it, and the void of an older version freed it for both.
             if self.freed.contains(&consumed.what) {
                 continue;
             }

@@ -1,8 +1,9 @@
-//! What a statement consumes: an onchain id or a payment, and the one statement that it serves.
+//! What a statement consumes, such as an onchain id, a payment or an owner's nonce, and the one statement that it
+//! serves.
 //!
 //! Key: what is consumed, text. Value, format 1: the statement's key as text.
 //!
-//! The row lives for ever, or until its statement is void; some 150 bytes.
+//! The row lives for ever, of an onchain id or a payment until its statement is void; some 150 bytes.
 
 use super::{CONSUMPTION, RowError, plain_text};
 use crate::store::Key;

@@ -129,6 +129,31 @@ async fn a_withdrawal_address_has_one_payload_whatever_it_holds() {
     assert_eq!(told(&world, &next).await, "OK");
 }
 
+/// The signature of the first one is out, and a reorg does not take it back.
+#[tokio::test]
+async fn a_withdrawal_address_has_one_payload_also_after_a_reorg_of_the_hub() {
+    let (world, claim) = (apart(), owned(|_| {}));
+    let first = world.oracle.owned_initiated(&claim, None).await.unwrap();
+    let key = format!("payload/{}", first.params.message().unwrap().payload_id());
+    let (hub, journal) = (vm::ChainId::new("relay"), &world.oracle.journal);
+    let gone = fixtures::block(10);
+    assert!(journal.reorged(&key, &hub, &gone, 5).await.unwrap());
+    let halt = journal.halted(&hub).await.unwrap().unwrap();
+    assert!(journal.clear(&hub, &halt.id()).await.unwrap());
+    assert_eq!(journal.entry(&key).await.unwrap(), None);
+    // The hub goes on with another block, and with more at the address.
+    *world.hub.settled.lock().unwrap() = Some(fixtures::block(11));
+    *world.hub.balance.lock().unwrap() = U256::from(501);
+    let whole = owned(|requested| requested.amount = "501".into());
+    assert_eq!(told(&world, &whole).await, "conflict");
+    let again = world.oracle.owned_initiated(&claim, None).await.unwrap();
+    assert_eq!(again.signatures, first.signatures);
+    assert_eq!(
+        world.watched("relay", "payload").await,
+        [fixtures::block(11)]
+    );
+}
+
 /// The first oracle would refuse the payload of the whole for ever, and the second one that of the amount.
 #[tokio::test]
 async fn a_unit_that_is_sent_between_two_oracles_signatures_parts_them_in_nothing() {
