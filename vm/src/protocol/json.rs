@@ -1,5 +1,5 @@
 //! Integers and bytes in the typed JSON bodies of this crate: texts in the form of [`text`](super::text), or JSON
-//! numbers, of which `1.0` is 1. Independent of families.
+//! numbers up to 2^53 - 1, of which `1.0` is 1. Independent of families.
 
 use std::{fmt, marker::PhantomData};
 
@@ -48,8 +48,11 @@ impl<T: TryFrom<U256>> Visitor<'_> for Integer<T> {
         Self::fit(number(text).map_err(E::custom)?)
     }
 
+    /// A number that is exact: an owner's digest rounds others, and would be the same for another number.
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
-        Self::fit(U256::from(number))
+        let exact = (number <= MAX_SAFE).then(|| U256::from(number));
+        let wrong = || E::invalid_value(Unexpected::Unsigned(number), &self);
+        Self::fit(exact.ok_or_else(wrong)?)
     }
 
     /// A whole number that is exact.

@@ -245,6 +245,21 @@ mod tests {
         }
     }
 
+    /// Whoever sees a request could change such a number under the owner's signature.
+    #[test]
+    fn numbers_that_a_digest_does_not_tell_apart_are_not_read() {
+        let read = |value: &Value| crate::protocol::json::text::deserialize::<u64, _>(value).ok();
+        let digest = |number: u64| operation(Some(&json!([number]))).digest();
+        let most: u64 = (1 << 53) - 1;
+        assert_eq!(digest(most + 1), digest(most + 2));
+        assert_ne!(digest(most), digest(most + 1));
+        assert_eq!(read(&json!(most)), Some(most));
+        for number in [most + 1, most + 2, u64::MAX] {
+            assert_eq!(read(&json!(number)), None, "{number}");
+            assert_eq!(read(&json!(number.to_string())), Some(number));
+        }
+    }
+
     /// Without `float_roundtrip`, serde_json reads numbers like these as a neighbouring double.
     #[test]
     fn numbers_are_the_nearest_double_to_their_text() {

@@ -555,6 +555,10 @@ fn a_number_of_a_withdraw_request_is_one_however_it_is_written() {
         let told = with(name, value.clone());
         assert_eq!(told.as_ref(), Ok(data), "{name} {value}");
     }
+    // The largest number that readers of JSON keep exact; texts have no such end.
+    for fee in [json!(9_007_199_254_740_991_u64), json!("9007199254740993")] {
+        assert!(with("fee", fee.clone()).is_ok(), "{fee}");
+    }
     // No tag is another payment than tag 0.
     assert_ne!(with("destinationTag", json!("0")), Ok(bare));
     for (name, value) in [
@@ -569,6 +573,7 @@ fn a_number_of_a_withdraw_request_is_one_however_it_is_written() {
         ("fee", json!(12.5)),
         // Readers of JSON round it.
         ("fee", json!(9_007_199_254_740_992.0)),
+        ("fee", json!(9_007_199_254_740_992_u64)),
         ("fee", json!(1e300)),
         ("sequence", json!(null)),
     ] {
