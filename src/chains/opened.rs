@@ -34,10 +34,13 @@ impl Loaded {
         read.or_else(|| vm::family(&self.vm_type))
     }
 
-    /// Whether somebody is asked about the chain, attested or traded on, of whom nothing says that he is on its network.
+    /// Whether somebody is asked about the chain, attested or traded on, or about keys of its owners, of whom nothing
+    /// says that he is on its network.
     pub fn lacks_network(&self) -> bool {
-        let opened = self.chain.as_ref().ok();
-        opened.is_some_and(|opened| !opened.checks_network && (self.served || opened.named))
+        let read = self.chain.iter();
+        let read = read.filter(|opened| self.served || opened.named);
+        let mut asked = read.chain(self.keys.iter().flatten());
+        asked.any(|opened| !opened.checks_network)
     }
 
     /// What the chain is judged by, where anybody is asked about it.

@@ -443,6 +443,41 @@ fn bitcoin_in_production_is_known_by_its_first_block() {
     assert_eq!(genesis("test", "bitcoin", ""), None);
 }
 
+/// On another network an owner's account is somebody else's, or had another key.
+#[test]
+fn who_says_keys_of_owners_without_a_network_is_told() {
+    let lacks = |environment: &str, (id, family): (&str, &str), additional: &str| {
+        let text = format!(
+            r#"[{{"id":"{id}","vmType":"{family}","httpRpcUrl":"http://a","hubChainId":"1","additionalData":{{{additional}}}}}]"#
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let set = [
+            ("ENVIRONMENT", environment),
+            ("CHAINS_FILE", file.path().to_str().unwrap()),
+            ("HUB_FILE", "src/chains/hub.mainnets.prod.json"),
+        ];
+        let chains = load(&set).unwrap();
+        let loaded = chains.get(id).unwrap();
+        let keys = loaded.keys.as_ref().unwrap().as_ref().unwrap();
+        assert_eq!(loaded.lacks_network(), !keys.checks_network, "{id}");
+        loaded.lacks_network()
+    };
+    let domain = r#""signDataDomain":"relay.link""#;
+    let (ton, lighter) = (("ton", "ton-vm"), ("lighter", "lighter-vm"));
+    assert!(lacks("test", ton, domain));
+    assert!(lacks("test", lighter, ""));
+    assert!(lacks("own.prod", ("another", "ton-vm"), domain));
+    assert!(lacks("own.prod", ("another", "lighter-vm"), ""));
+    // In production these names are the main networks'.
+    assert!(!lacks("own.prod", ton, domain));
+    assert!(!lacks("own.prod", lighter, ""));
+    let genesis = format!(r#"{domain},"genesisHash":"x""#);
+    assert!(!lacks("test", ton, &genesis));
+    let contract = r#""contractAddress":"0x5fbdb2315678afecb367f032d93f642f64180aa3""#;
+    assert!(!lacks("test", lighter, contract));
+}
+
 /// The index that an entry names is a provider like the others: it counts, and must be another machine.
 #[test]
 fn an_index_that_the_entry_names_votes_beside_the_nodes() {

@@ -194,7 +194,10 @@ fn chain(loaded: &Loaded) -> String {
         },
     };
     let network = match loaded.lacks_network() {
-        true => " (WARNING: no genesisHash: a node of another network is not noticed)",
+        true => {
+            " (WARNING: no genesisHash or contractAddress: a node of another network is not \
+             noticed)"
+        }
         false => "",
     };
     format!(

@@ -23,8 +23,8 @@ const MINORITY: &str = "fewer than a majority of the providers decide about this
     of them could agree on opposite answers; raise its RPC_QUORUM";
 const ROUTERS: &str = "the chains file lists no fillRouters of this chain: no fill through a router is \
     attested";
-const UNCHECKED: &str =
-    "no genesisHash names this chain's network: a node of another network is not noticed";
+const UNCHECKED: &str = "no genesisHash or contractAddress names this chain's network: a \
+    node of another network is not noticed";
 const NOTHING: &str = "no chain is served: name providers of one, or say which with CHAINS";
 
 /// Says in one line what is served, what is not, and what of it cannot be attested as things stand.

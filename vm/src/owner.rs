@@ -58,14 +58,18 @@ pub struct OwnerKeys {
 }
 
 impl Provider {
-    /// A provider of which nothing but keys of owners is read.
-    pub(crate) fn of_keys(endpoint: &Endpoint, keys: impl KeyReader + 'static) -> Self {
+    /// A provider of which nothing but keys of owners is read; `checks_network` is that of [`Provider`].
+    pub(crate) fn of_keys(
+        endpoint: &Endpoint,
+        checks_network: bool,
+        keys: impl KeyReader + 'static,
+    ) -> Self {
         Self {
             name: endpoint.name().into(),
             reader: Arc::new(KeysOnly),
             state: None,
             keys: Some(Arc::new(keys)),
-            checks_network: true,
+            checks_network,
         }
     }
 }
@@ -134,6 +138,11 @@ impl KeyApi {
             network,
             identified: OnceCell::new(),
         })
+    }
+
+    /// Whether a provider of another network is noticed.
+    pub fn checks_network(&self) -> bool {
+        self.network.is_some()
     }
 
     /// Makes sure, until it has been shown once, that the provider is of our network: `show` asks what that is known by.

@@ -1,4 +1,4 @@
-//! What a statement consumes, such as an onchain id, a payment or an owner's nonce, and the one statement that it
+//! What a statement consumes, such as an onchain id, a payment or a withdrawal address, and the one statement that it
 //! serves.
 //!
 //! Key: what is consumed, text. Value, format 1: the statement's key as text.

@@ -23,7 +23,8 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
     let wrong = |_| SpecError("additionalData.contractAddress: expected an address".into());
     let contract = contract.transpose().map_err(wrong)?;
     let api = KeyApi::new(spec, endpoint, contract.map(|it| it.to_string()))?;
-    Ok(Provider::of_keys(endpoint, Keys(api)))
+    let checks_network = api.checks_network();
+    Ok(Provider::of_keys(endpoint, checks_network, Keys(api)))
 }
 
 struct Keys(KeyApi);

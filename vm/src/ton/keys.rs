@@ -23,7 +23,8 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
     }
     let genesis = setting(&spec.additional, "genesisHash")?.map(str::to_owned);
     let api = KeyApi::new(spec, endpoint, genesis)?;
-    Ok(Provider::of_keys(endpoint, Keys(api)))
+    let checks_network = api.checks_network();
+    Ok(Provider::of_keys(endpoint, checks_network, Keys(api)))
 }
 
 struct Keys(KeyApi);
