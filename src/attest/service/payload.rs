@@ -107,10 +107,11 @@ impl Attestor {
             requested.check_bare()?;
         }
         let (address, token) = (owned.address, owned.token);
-        let outputs = self.check_outputs(&spec.id, unproven.as_ref(), "body/additionalData");
-        let held = async { Ok(self.hub.holds(address, token, amount).await?) };
-        let ((), held) = tokio::try_join!(outputs, held)?;
+        let held = self.hub.holds(address, token, amount).await?;
         let block = held.ok_or(Refusal::OtherAddressBalance)?;
+        // Last: for whoever has set nothing apart no transaction is read.
+        self.check_outputs(&spec.id, unproven.as_ref(), "body/additionalData")
+            .await?;
         let digest = message.digest(&spender.domain);
         let spelled = Spelled::payload(&params, digest, spender);
         let hub = ChainId::new(&self.hub.settings.id);

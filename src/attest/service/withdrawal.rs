@@ -17,6 +17,7 @@ use crate::{
         statement::{Statement, Verdict},
         withdrawal::{self, AddressRequest, Owned, Withdrawal},
     },
+    chains::permits::enter,
     hub::{Allocator, Payload, SignedPayload},
 };
 
@@ -204,6 +205,8 @@ impl Attestor {
             return Ok(());
         };
         let (_, state) = self.withdrawing(chain.as_str())?;
+        let permits = self.hub.permits().of(chain);
+        let _permit = enter(&permits).await?;
         match state.bears_out(said).await? {
             true => Ok(()),
             false => Err(malformed(path, "an output to spend is not what is said of it").into()),
@@ -230,9 +233,12 @@ impl Attestor {
             WithdrawalStatus::Executed => (Verdict::Executed, escrow.burned(withdrawal.id)),
             WithdrawalStatus::Expired => (Verdict::Expired, escrow.returned(withdrawal.id)),
         };
-        let unproven = withdrawal.unproven.as_ref();
-        self.check_outputs(&owned.chain, unproven, withdrawal::RECORDED)
-            .await?;
+        // What never left the depository goes back, whatever is said of outputs.
+        if status == WithdrawalStatus::Executed {
+            let unproven = withdrawal.unproven.as_ref();
+            self.check_outputs(&owned.chain, unproven, withdrawal::RECORDED)
+                .await?;
+        }
         let digest = self.digest(&execution);
         let statement = Statement::withdrawal(&owned.chain, withdrawal.id, verdict, digest);
         let statement = standing.ground(&owned.chain, statement);

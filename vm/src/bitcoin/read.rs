@@ -165,12 +165,15 @@ impl<S: Source + Transactions> StateReader for Reader<S> {
     }
 
     async fn bears_out(&self, said: &Bytes) -> Result<bool, ReadError> {
-        let said = Outputs::read(said)?;
-        let txids = said.transactions().into_iter();
-        let each = txids.map(|txid| async move { (txid, self.source.raw(txid).await) });
+        let said = &Outputs::read(said)?;
+        // A transaction may be large: none is kept until others have come.
+        let each = said.transactions().into_iter().map(|txid| async move {
+            let found = self.source.raw(txid).await?;
+            said.are_of(txid, found.as_ref())
+        });
         let mut each = stream::iter(each).buffered(AT_ONCE);
-        while let Some((txid, found)) = each.next().await {
-            if !said.are_of(txid, found?.as_ref())? {
+        while let Some(is_so) = each.next().await {
+            if !is_so? {
                 return Ok(false);
             }
         }

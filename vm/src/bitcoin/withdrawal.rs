@@ -311,9 +311,10 @@ impl Network {
             .and_then(|input| input.witness_utxo.as_ref());
         let account = &account.ok_or_else(|| refused("no inputs"))?.script_pubkey;
         let is_covered = account.is_witness_program();
-        // Each signature is over all of the transaction, too.
-        if !is_covered && psbt.inputs.len() > limits::ITEMS {
-            return Err(refused("more outputs to look up than are looked up"));
+        // Outputs are looked up, and for each input all of the transaction is hashed.
+        let most = psbt.inputs.len().max(psbt.unsigned_tx.output.len());
+        if !is_covered && most > limits::ITEMS {
+            return Err(refused("more inputs or outputs than are looked at"));
         }
         let mut spent = psbt.inputs.iter().filter_map(|it| it.witness_utxo.as_ref());
         if !spent.all(|spent| spent.script_pubkey == *account) {

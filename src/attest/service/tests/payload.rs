@@ -279,6 +279,13 @@ fn outputs(value: u64) -> Bytes {
 async fn values_that_no_signature_covers_are_those_that_the_chain_shows() {
     let world = with_bitcoin(apart(), true);
     world.ethereum.put_outputs(&outputs(1_000));
+    // Nothing is read for whoever has set nothing apart.
+    let asked = world.ethereum.asked();
+    *world.hub.balance.lock().unwrap() = U256::from(499);
+    let found = told(&world, &withdrawn(1_000)).await;
+    assert_eq!(found, "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT");
+    assert_eq!(world.ethereum.asked(), asked);
+    *world.hub.balance.lock().unwrap() = U256::from(500);
     for lie in [0, 999, 1_001] {
         let found = told(&world, &withdrawn(lie)).await;
         assert_eq!(found, "INVALID_REQUEST", "{lie}");

@@ -183,6 +183,13 @@ fn no_more_outputs_are_to_be_looked_up_than_are_looked_up() {
         let payload = Payload::decode(&recorded).unwrap();
         let info = described(&signed_by(&payload, 1, 1));
         assert_eq!(info.spending.is_some(), expected, "{count}");
+        // Nor pays it more outputs: for each input all of them are hashed.
+        let mut paid = outputs().to_vec();
+        paid.resize(usize::try_from(count).unwrap(), (legacy_of(1), 1));
+        let recorded = allocator::recorded_of(&legacy_of(1), &held(2), &paid);
+        let payload = Payload::decode(&recorded).unwrap();
+        let info = described(&signed_by(&payload, 1, 1));
+        assert_eq!(info.spending.is_some(), expected, "{count}");
     }
 }
 

@@ -253,7 +253,8 @@ async fn withdrawal_from_a_key_hash_is_attested_where_its_values_are_true() {
     fixture.stop().await;
 }
 
-/// The allocator signs for accounts of P2WPKH and P2PKH only: of a P2TR input nobody could tell the transaction's id beforehand.
+/// The allocator signs for accounts of P2WPKH and P2PKH only: of a P2TR input nobody could tell the transaction's id
+/// beforehand.
 #[tokio::test(flavor = "multi_thread")]
 async fn taproot_depository_takes_deposits_and_its_withdrawals_are_refused() {
     let fixture = Fixture::with(1, Kind::P2tr).await;
