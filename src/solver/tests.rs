@@ -15,6 +15,7 @@ pub mod rig;
 mod routers;
 mod soon;
 mod waste;
+mod worths;
 
 use std::sync::{Arc, atomic::Ordering};
 
