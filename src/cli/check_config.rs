@@ -57,11 +57,14 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
     super::say(lines.join("\n"))
 }
 
-/// What each network of the market says of itself.
+/// What each network of the market says of itself, after those that cannot say anything.
 async fn compared(trading: &Trading, chains: &Chains) -> Vec<String> {
     let networks = trading.market.networks().iter();
     let asked = networks.filter_map(|network| {
         let opened = chains.get(&network.name)?.chain.as_ref().ok()?;
+        if opened.trading_providers.is_empty() {
+            return None;
+        }
         Some(async move {
             let said = tokio::time::timeout(PATIENCE, mismatches(network, opened)).await;
             let said = said.unwrap_or_else(|_| Err("no answer in time".to_owned()));
@@ -78,7 +81,21 @@ async fn compared(trading: &Trading, chains: &Chains) -> Vec<String> {
             format!("  market {:<14} {said}{lone}", network.name)
         })
     });
-    futures::future::join_all(asked).await
+    let said = futures::future::join_all(asked).await;
+    let networks = trading.market.networks().iter();
+    let unopened = networks.filter_map(|network| unopened(network, chains));
+    unopened.chain(said).collect()
+}
+
+/// A network of the market that the daemon does not open.
+fn unopened(network: &Network, chains: &Chains) -> Option<String> {
+    let why = Trading::unopened(network, chains)?;
+    // Whoever disables one has taken it out on purpose.
+    let warning = if network.disabled { "" } else { "WARNING: " };
+    Some(format!(
+        "  market {:<14} {warning}not opened: {why}",
+        network.name
+    ))
 }
 
 async fn mismatches(network: &Network, opened: &Opened) -> Result<Vec<String>, String> {
@@ -249,6 +266,43 @@ mod tests {
         let variables = variables.map(|(name, value)| (name.to_owned(), value));
         let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
         run(variables).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn networks_of_the_market_that_are_not_opened_are_told() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let chains = json!([
+            { "id": "one", "vmType": "ethereum-vm", "hubChainId": "1", "httpRpcUrl": "http://127.0.0.1:1" },
+            { "id": "two", "vmType": "ethereum-vm", "hubChainId": "2" },
+        ]);
+        let path = directory.path().join("chains.json");
+        std::fs::write(&path, chains.to_string()).unwrap();
+        let variables = [
+            ("ENVIRONMENT", "test".to_owned()),
+            ("CHAINS_FILE", path.display().to_string()),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value));
+        let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let (config, mut mistakes) = Config::draft(variables);
+        let chains = Chains::gather(&config, &mut mistakes).unwrap();
+        let said = |name: &str, disabled: bool| {
+            let network = json!({
+                "name": name, "chainId": 1, "displayName": name, "disabled": disabled,
+                "currencies": [],
+            });
+            unopened(&serde_json::from_value(network).unwrap(), &chains)
+        };
+        assert_eq!(said("one", false), None);
+        let why = said("two", false).unwrap();
+        assert!(
+            why.contains("two") && why.contains("WARNING: not opened: "),
+            "{why}"
+        );
+        let why = said("two", true).unwrap();
+        assert!(
+            why.contains("not opened") && !why.contains("WARNING"),
+            "{why}"
+        );
     }
 
     #[test]

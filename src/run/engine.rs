@@ -104,24 +104,12 @@ struct EngineContext<'a> {
 
 /// Puts quotes, index, solver and settlement together.
 pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::Result<Engine> {
-    let networks = traded_networks(trading, chains)?;
-    let head_calls = |name: &str| networks::head_calls(&networks, name);
-    let prices = pricing::prices(trading, head_calls, &base.outside.client)?;
-    let prices: Arc<dyn PriceSource> = Arc::new(prices);
-    let context = EngineContext {
-        settlement: pricing::settlement(trading, chains, &prices),
-        prices,
-        listing: Listing::open(base.store.clone()).await?,
-        requests: Requests::open(base.store).await?.with_reserve(base.reserve),
-        networks,
-        trading,
-        outside: base.outside,
-        tail_states: base.tail_states,
-        shutdown: base.shutdown,
-    };
+    trading.warn_about_networks(chains);
+    let contract = base.contract;
+    let context = context(trading, chains, base).await?;
     let present = context.solver_accounts().await?;
     let exposure = Arc::new(Exposure::default());
-    let settler = context.settler(chains, &present, (base.contract, &exposure));
+    let settler = context.settler(chains, &present, (contract, &exposure));
     let settler = settler.await?;
     let settling = accounts::settling(&present, settler.as_ref());
     let mut every = accounts::all(&present, settling.as_ref());
@@ -132,6 +120,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         accounts: present,
         former,
         settling,
+        families: networks::families(chains),
         keys: context.keys(),
         prices: context.prices.clone(),
         settlement: context.settlement.clone(),
@@ -161,6 +150,28 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         solver,
         tasks,
         accounts: every,
+    })
+}
+
+async fn context<'a>(
+    trading: &'a Trading,
+    chains: &'a Chains,
+    base: Base,
+) -> anyhow::Result<EngineContext<'a>> {
+    let networks = traded_networks(trading, chains)?;
+    let head_calls = |name: &str| networks::head_calls(&networks, name);
+    let prices = pricing::prices(trading, head_calls, &base.outside.client)?;
+    let prices: Arc<dyn PriceSource> = Arc::new(prices);
+    Ok(EngineContext {
+        settlement: pricing::settlement(trading, chains, &prices),
+        prices,
+        listing: Listing::open(base.store.clone()).await?,
+        requests: Requests::open(base.store).await?.with_reserve(base.reserve),
+        networks,
+        trading,
+        outside: base.outside,
+        tail_states: base.tail_states,
+        shutdown: base.shutdown,
     })
 }
 

@@ -16,7 +16,7 @@ use alloy::primitives::{B256, U256};
 pub use self::refund::Parking;
 use super::{claim, claimable};
 use crate::{
-    attest::claim::Families,
+    attest::{Refusal, claim::Families},
     request::{
         Execution, Request,
         fact::{Deposit, Facts, Purpose, Standing},
@@ -96,6 +96,8 @@ pub struct Case<'a> {
     pub worths: &'a HashMap<B256, Worth>,
     /// Deposits of others whose depositors the breaker bars now.
     pub barred: &'a HashSet<B256>,
+    /// Deposits on networks that this start has not opened: nothing is done about them before the next one.
+    pub closed: &'a HashSet<B256>,
     pub families: Families<'a>,
 }
 
@@ -266,11 +268,18 @@ fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
         FailReason::TtlExpired
     } else if case.may_miss(&output.chain_id, last) {
         FailReason::OrderExpired
-    } else if claimable::fill(request, deposit, case.families).is_err() {
-        FailReason::Unknown
     } else {
-        let deposit = deposit.onchain_id;
-        return Verdict::Do(Step::Fund { deposit });
+        let fill = claimable::fill(request, deposit, case.families);
+        if is_away(case, deposit, &fill) {
+            return refund::later(case);
+        }
+        match fill {
+            Ok(()) => {
+                let deposit = deposit.onchain_id;
+                return Verdict::Do(Step::Fund { deposit });
+            }
+            Err(_) => FailReason::Unknown,
+        }
     };
     let deposit = deposit.onchain_id;
     Verdict::Do(Step::Fail { deposit, reason })
@@ -300,6 +309,13 @@ pub fn refused(claim: &Claim, barred: &HashSet<B256>, deposit: &Deposit) -> Opti
     known
         .map(|one| one.why)
         .or_else(|| barred.then_some(FailReason::SolverCapacityExceeded))
+}
+
+/// Whether the deposit's network is not opened, or some chain of its order is not configured, by what is `judged` of
+/// them: that may end with the next start.
+fn is_away<T>(case: &Case<'_>, deposit: &Deposit, judged: &Result<T, Refusal>) -> bool {
+    let missing = matches!(judged, Err(Refusal::ChainNotAvailable(_)));
+    missing || case.closed.contains(&deposit.onchain_id)
 }
 
 /// Whether oracles take the deposit itself, whatever they say of the order.

@@ -44,7 +44,7 @@ use std::{
 
 use alloy::primitives::B256;
 use tokio::{sync::watch, time::Instant};
-use vm::Amount;
+use vm::{Amount, Family};
 
 pub use self::error::SolverError;
 use self::{
@@ -85,6 +85,8 @@ pub struct Solver {
     pub former: Vec<Arc<SolverAccount>>,
     /// The settler's account where the settlement chain is not traded on. No order is paid from it.
     pub settling: Option<Arc<SolverAccount>>,
+    /// The families of configured chains, by the chain's name: those that are not opened, too.
+    pub families: HashMap<String, &'static Family>,
     pub keys: Keys,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,

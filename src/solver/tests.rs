@@ -1,6 +1,7 @@
 //! The solver over chains in memory: dying, reorgs, replacements, and what they do to balances.
 
 mod chain;
+mod closed;
 mod exposure;
 mod fuse;
 mod held;

@@ -47,6 +47,8 @@ pub(super) struct View {
     pub(super) worths: HashMap<B256, Worth>,
     /// Deposits of others whose depositors the breaker bars now.
     pub(super) barred: HashSet<B256>,
+    /// Deposits on networks that this start has not opened.
+    pub(super) closed: HashSet<B256>,
     /// Unix milliseconds.
     pub(super) now: u64,
     /// When the clock said so.
@@ -78,17 +80,30 @@ impl Solver {
             facts: self.requests.facts(id).await?,
             worths: HashMap::new(),
             barred: HashSet::new(),
+            closed: HashSet::new(),
             now,
             began,
         };
         view.worths = self.worths(&view).await;
         view.barred = self.barred(&view);
+        view.closed = self.closed(&view);
         Ok(Some(view))
     }
 
-    /// The family of a network that the solver works on, by the network's name.
+    fn closed(&self, view: &View) -> HashSet<B256> {
+        let deposits = view.facts.deposits.iter();
+        let closed = deposits.filter(|deposit| !self.accounts.contains_key(&deposit.network));
+        closed.map(|deposit| deposit.onchain_id).collect()
+    }
+
+    /// The family of a configured chain, by the chain's name. What is owed for an order does not depend on which networks
+    /// this start has opened.
     pub(super) fn families(&self) -> impl Fn(&str) -> Option<&'static Family> + Sync {
-        move |network: &str| Some(self.accounts.get(network)?.chain.family())
+        move |network: &str| {
+            let account = self.accounts.get(network);
+            let opened = account.map(|account| account.chain.family());
+            opened.or_else(|| self.families.get(network).copied())
+        }
     }
 
     /// The [`Margins`] of those networks.
@@ -116,6 +131,7 @@ impl View {
             margins,
             worths: &self.worths,
             barred: &self.barred,
+            closed: &self.closed,
             families,
         }
     }

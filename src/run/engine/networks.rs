@@ -1,10 +1,10 @@
 //! The networks of the market that can be traded on, with their chains.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::{Context, anyhow};
 use vm::{
-    Address,
+    Address, Family,
     trade::{Providers, SwapAccess, TradingProvider},
 };
 
@@ -58,6 +58,43 @@ pub fn traded_networks<'a>(
         })
     });
     networks.collect()
+}
+
+/// The family of each configured chain, by the chain's name. Those that this build does not have are left out.
+pub fn families(chains: &Chains) -> HashMap<String, &'static Family> {
+    let all = chains.judged().filter_map(|(loaded, spec)| {
+        let family = spec.map_or_else(|| loaded.family(), |spec| Some(spec.family))?;
+        Some((loaded.id.clone(), family))
+    });
+    all.collect()
+}
+
+impl Trading {
+    /// Why a network of the market is not opened: nothing is quoted, filled or given back there until a start that opens
+    /// it. `None` where it is.
+    pub fn unopened(network: &Network, chains: &Chains) -> Option<String> {
+        match &chains.get(&network.name)?.chain {
+            Err(why) => Some(why.to_string()),
+            Ok(opened) if opened.trading_providers.is_empty() => {
+                Some("this version does not trade there".to_owned())
+            }
+            Ok(_) => None,
+        }
+    }
+
+    /// Warns of networks of the market that are not opened and not disabled.
+    pub(super) fn warn_about_networks(&self, chains: &Chains) {
+        for network in self.market.networks().iter().filter(|one| !one.disabled) {
+            if let Some(why) = Self::unopened(network, chains) {
+                let network = network.name.as_str();
+                tracing::warn!(
+                    network,
+                    why,
+                    "not opened: its orders wait; to take it out, leave its providers and set disabled"
+                );
+            }
+        }
+    }
 }
 
 impl TradedNetwork<'_> {

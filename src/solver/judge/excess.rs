@@ -49,7 +49,7 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
     let way = claimable::refund(case.request, deposit, case.families);
     let over = refund::is_over(case, deposit, &way);
     match case.worths.get(&deposit.onchain_id) {
-        None if !over => return refund::unpriced(case),
+        None if !over => return refund::later(case),
         None => return park(refund::UNPRICED, false),
         Some(Worth::Dust) => return Verdict::Nothing,
         Some(Worth::Unknown) => return park("a token without a price", true),

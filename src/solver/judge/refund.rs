@@ -3,7 +3,7 @@
 use alloy::primitives::{B256, U256};
 use vm::spelled_alike;
 
-use super::{Case, Step, Verdict, Worth};
+use super::{Case, Step, Verdict, Worth, is_away};
 use crate::{
     attest::Refusal,
     request::{
@@ -31,8 +31,8 @@ pub(super) const HOPELESS: &str = "its refund fails in every block";
 
 const BY_HAND: &str = "no oracle settles it: give it back by hand and dismiss it, or wait until others have settled it and its depositor recovers it";
 
-/// Seconds between looks at a deposit without a price.
-pub(super) const UNPRICED_PAUSE: u64 = 600;
+/// Seconds between looks at a deposit that nothing can be decided about: it has no price, or its network is not opened.
+const UNDECIDED_PAUSE: u64 = 600;
 pub(super) const UNPRICED: &str = "no price came in time";
 
 /// A deposit that is parked for the operator.
@@ -67,11 +67,14 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     let pays = mismatch(case.request, deposit).is_none();
     let way = claimable::refund(case.request, deposit, case.families);
     let over = is_over(case, deposit, &way);
+    if !over && is_away(case, deposit, &way) {
+        return later(case);
+    }
     let worth = match case.worths.get(&deposit.onchain_id) {
         // A deposit that is what the order asked for is never dust, whatever its price is now.
         _ if pays => Worth::Something,
         Some(worth) => *worth,
-        None if !over => return unpriced(case),
+        None if !over => return later(case),
         None => return park(ManualRefundRequired, UNPRICED, false),
     };
     let minor = worth != Worth::Something;
@@ -101,9 +104,9 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     }
 }
 
-/// Waits for a price.
-pub(super) fn unpriced(case: &Case<'_>) -> Verdict {
-    Verdict::Until(case.now.saturating_add(UNPRICED_PAUSE))
+/// Waits for a price, or for a start that opens a network.
+pub(super) fn later(case: &Case<'_>) -> Verdict {
+    Verdict::Until(case.now.saturating_add(UNDECIDED_PAUSE))
 }
 
 /// Whether it is too late to give the deposit back.

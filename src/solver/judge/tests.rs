@@ -73,6 +73,8 @@ struct Fixture {
     claim: Claim,
     worths: HashMap<B256, Worth>,
     barred: HashSet<B256>,
+    closed: HashSet<B256>,
+    families: fn(&str) -> Option<&'static Family>,
     patience: Patience,
     margins: fn(&str) -> u64,
 }
@@ -96,6 +98,8 @@ impl Fixture {
                 ..Claim::default()
             },
             barred: HashSet::new(),
+            closed: HashSet::new(),
+            families: family,
             patience: PATIENCE,
             margins: |_| 60,
         }
@@ -116,7 +120,8 @@ impl Fixture {
             margins: &self.margins,
             worths: &self.worths,
             barred: &self.barred,
-            families: &family,
+            closed: &self.closed,
+            families: &self.families,
         }
     }
 
@@ -449,6 +454,37 @@ fn what_has_no_price_is_parked_when_it_could_not_be_given_back_any_more() {
         let (steps, _) = fixture.at(until - 60);
         assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
     }
+}
+
+#[test]
+fn what_a_network_that_is_not_opened_owes_or_holds_waits_until_it_is_too_late() {
+    let closed = |fixture: &mut Fixture| {
+        fixture.closed.insert(id(1));
+    };
+    let nowhere = |fixture: &mut Fixture| {
+        fixture.families = |network| (network != "destination").then_some(vm::SETTLEMENT);
+    };
+    let until = claimable::until(&deposit(1, FUNDED));
+    let listed = vec![(id(1), ManualRefundRequired, false)];
+    for missing in [&closed as &dyn Fn(&mut Fixture), &nowhere] {
+        let fixture = |deposit: Deposit| Fixture::new(&[deposit], &[]).with(missing);
+        let funded = fixture(deposit(1, FUNDED));
+        assert_eq!(funded.plan(), rest(Next::Until(NOW + 600)));
+        assert_eq!(funded.at(until - 86_460), one(fail(OrderExpired)));
+        let failed = funded.with(|fixture| fixture.claim.failure = Some(OrderExpired));
+        for fixture in [failed, fixture(low(1))] {
+            assert_eq!(fixture.plan(), rest(Next::Until(NOW + 600)));
+            assert_eq!(fixture.at(until - 61), rest(Next::Until(until + 539)));
+            assert_eq!(parks(&fixture.at(until - 60).0), listed);
+        }
+    }
+    // Another deposit, and an order that is never attested, wait for no start.
+    let both = Fixture::new(&[low(1), deposit(2, FUNDED)], &[]).with(closed);
+    assert_eq!(both.plan(), one(fund(2)));
+    let broken = Fixture::new(&[deposit(1, FUNDED)], &[]).with(|fixture| {
+        fixture.request.order.output.payments[0].currency = "x".into();
+    });
+    assert_eq!(broken.plan(), one(fail(FailReason::Unknown)));
 }
 
 #[test]

@@ -269,6 +269,7 @@ impl Rig {
             accounts,
             former,
             settling,
+            families: HashMap::new(),
             keys: self.keys(),
             prices: Arc::new(Prices),
             settlement: Arc::new(Settlement(self.settlement)),
