@@ -913,6 +913,51 @@ async fn fill_in_no_block_near_the_deadline_is_cancelled_and_given_back() {
     rig.refunded(request.order_id, 1);
 }
 
+/// One provider's doubt calls nothing off; it does not keep open what comes too late, either.
+#[tokio::test]
+async fn payment_in_no_block_near_the_deadline_is_cancelled_while_its_deposit_is_doubted() {
+    for forced in [false, true] {
+        let mut rig = Rig::new();
+        let deadline = u32::try_from(rig.now / 1_000 + 90).unwrap();
+        let soon = |request: &mut Request| {
+            request.referrer = forced.then(|| "debug-force-refund".into());
+            match forced {
+                true => request.order.inputs[0].refunds[0].deadline = deadline,
+                false => request.order.output.deadline = deadline,
+            }
+        };
+        let request = rig.quote(1, soon).await;
+        rig.deposit(&request, |_| ()).await;
+        let solver = rig.begun(&request).await;
+        let chain = match forced {
+            true => rig.origin.clone(),
+            false => rig.destination.clone(),
+        };
+        chain.forget();
+        rig.stand(&request, Standing::Included).await;
+        let sent = || chain.with(|world| world.broadcasts.len());
+        let before = sent();
+        solver.advance(&request.id, rig.now).await.unwrap();
+        assert_eq!(sent(), before, "{forced}");
+        rig.mine(31);
+        solver.advance(&request.id, rig.now).await.unwrap();
+        assert!(sent() > before, "{forced}");
+        for _ in 0..20 {
+            rig.mine(1);
+            solver.advance(&request.id, rig.now).await.unwrap();
+        }
+        assert_eq!(rig.claim(&request).await.legs[0].stage, Stage::Failed);
+        rig.stand(&request, Standing::Final).await;
+        rig.settle(&request).await;
+        assert_eq!(rig.destination.paid(request.order_id), []);
+        match forced {
+            true => assert!(parked(&rig, &request, B256::ZERO).await.is_some()),
+            false => assert!(rig.refunded(request.order_id, 1) > U256::ZERO),
+        }
+        rig.is_clean().await;
+    }
+}
+
 /// Two hours before its deadline a fill is still wanted where blocks are frequent, and is cancelled where they come every
 /// ten minutes.
 #[tokio::test]

@@ -17,8 +17,9 @@ impl Solver {
         let unwanted = self.is_too_late(view, leg) || self.is_overdue(view, leg);
         Ok(match (standing, deposit) {
             (Some(Standing::Reorged), _) => Push::Cancel,
-            (Some(Standing::Included), _) => Push::Hold,
+            // It must not land whatever becomes of its deposit.
             _ if leg.stage == Stage::Open && unwanted => Push::Cancel,
+            (Some(Standing::Included), _) => Push::Hold,
             (_, Some(deposit)) if deposit.network == leg.network => {
                 match self.is_there(deposit).await? {
                     true => Push::Send,
