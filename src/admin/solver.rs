@@ -4,7 +4,7 @@ use alloy::primitives::B256;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
-use crate::solver::admin::{AdminError, AdminHandle, Left, Standing, Unsettled};
+use crate::solver::admin::{AdminError, AdminHandle, Left, MOST, Standing, Unsettled};
 
 /// A question or command. Deposits are named by their onchain ids. The command line takes it as it is, with these texts
 /// as its help.
@@ -22,11 +22,15 @@ pub enum Question {
     },
     /// Fill again.
     Resume {},
-    /// Deposits that are neither filled nor given back, with why.
+    /// Deposits that are neither filled nor given back, with why: a thousand, the newest first.
     Parked {
         /// Dust and unknown tokens, too.
         #[arg(long)]
         all: bool,
+        /// So many of the newest are left out.
+        #[arg(long, default_value_t = 0)]
+        #[serde(default)]
+        skip: usize,
     },
     /// Decide about a parked deposit (its onchain id) anew, and give it back if that can be attested.
     Release { deposit: B256 },
@@ -53,6 +57,8 @@ pub enum Answer {
     },
     Parked {
         parked: Vec<Left>,
+        /// Older ones that are not shown.
+        more: usize,
     },
     Unsettled {
         unsettled: Vec<Unsettled>,
@@ -68,9 +74,12 @@ impl Question {
                 let standing = handle.standing().await?;
                 return Ok(Answer::Standing { standing });
             }
-            Self::Parked { all } => {
-                let parked = handle.parked(all).await?;
-                return Ok(Answer::Parked { parked });
+            Self::Parked { all, skip } => {
+                let mut parked = handle.parked(all).await?;
+                parked.drain(..skip.min(parked.len()));
+                let more = parked.len().saturating_sub(MOST);
+                parked.truncate(MOST);
+                return Ok(Answer::Parked { parked, more });
             }
             Self::Unsettled {} => {
                 let unsettled = handle.unsettled().await?;
@@ -87,5 +96,67 @@ impl Question {
             Self::WriteOff { deposit } => handle.write_off(deposit).await?,
         }
         Ok(Answer::Done {})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use alloy::primitives::U256;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::{
+        request::reason::{FailReason, RefundFailReason},
+        store::{
+            Batch, Store,
+            memory::MemoryStore,
+            requests::Requests,
+            rows::parked::{self, Parked},
+        },
+    };
+
+    #[tokio::test]
+    async fn each_parked_deposit_is_listed_however_many_there_are() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let name = |since: u64| B256::from(U256::from(since));
+        for since in 1..=MOST as u64 + 2 {
+            let row = Parked {
+                network: "origin".into(),
+                transaction: "0x1".into(),
+                depositor: "0x2".into(),
+                currency: "0x3".into(),
+                amount: U256::from(1),
+                reason: FailReason::Unknown,
+                why: RefundFailReason::ManualRefundRequired,
+                note: String::new(),
+                minor: false,
+                since,
+            };
+            let key = parked::key(&B256::ZERO, &name(since));
+            let put = Batch::new().put(key, row.encode().unwrap());
+            store.commit(put).await.unwrap();
+        }
+        let handle = AdminHandle {
+            requests: Requests::new(store),
+            reconciliation: watch::Sender::new(None).subscribe(),
+            clock: || 0,
+        };
+        let listed = async |skip: usize| {
+            let question = Question::Parked { all: false, skip };
+            match question.answer(&handle).await.unwrap() {
+                Answer::Parked { parked, more } => {
+                    let first = parked.first().map(|left| left.deposit);
+                    (parked.len(), first, more)
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        let newest = MOST as u64 + 2;
+        assert_eq!(listed(0).await, (MOST, Some(name(newest)), 2));
+        assert_eq!(listed(2).await, (MOST, Some(name(newest - 2)), 0));
+        assert_eq!(listed(MOST).await, (2, Some(name(2)), 0));
+        assert_eq!(listed(usize::MAX).await, (0, None, 0));
     }
 }

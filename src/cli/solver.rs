@@ -28,7 +28,13 @@ fn text(answer: &Answer) -> String {
         Answer::Standing { standing } => status(standing),
         Answer::Resumed { was: true } => "the solver fills again".into(),
         Answer::Resumed { was: false } => "the solver was not paused".into(),
-        Answer::Parked { parked } => lines(parked, left, "no deposit is parked"),
+        Answer::Parked { parked, more } => {
+            let listed = lines(parked, left, "no deposit is parked");
+            match *more {
+                0 => listed,
+                more => format!("{listed}\n{more} older ones are not shown: see --skip"),
+            }
+        }
         Answer::Unsettled { unsettled } => lines(unsettled, open, "everything is settled"),
         Answer::Done {} => "done".into(),
     }
@@ -118,16 +124,31 @@ mod tests {
     }
 
     #[test]
+    fn older_parked_deposits_that_are_not_shown_are_counted() {
+        let listed = |more: usize| {
+            text(&Answer::Parked {
+                parked: Vec::new(),
+                more,
+            })
+        };
+        assert_eq!(listed(0), "no deposit is parked");
+        let last = "7 older ones are not shown: see --skip";
+        assert_eq!(listed(7).lines().last(), Some(last));
+    }
+
+    #[test]
     fn each_question_has_its_words() {
         let deposit = B256::repeat_byte(7);
         let pause = |why: &str| Question::Pause { why: why.into() };
+        let parked = |all: bool, skip: usize| Question::Parked { all, skip };
         let questions = [
             ("status".into(), Question::Standing {}),
             ("pause".into(), pause("paused by the operator")),
             ("pause funds".into(), pause("funds")),
             ("resume".into(), Question::Resume {}),
-            ("parked".into(), Question::Parked { all: false }),
-            ("parked --all".into(), Question::Parked { all: true }),
+            ("parked".into(), parked(false, 0)),
+            ("parked --all".into(), parked(true, 0)),
+            ("parked --all --skip 1000".into(), parked(true, 1_000)),
             (format!("release {deposit}"), Question::Release { deposit }),
             (format!("dismiss {deposit}"), Question::Dismiss { deposit }),
             ("unsettled".into(), Question::Unsettled {}),
@@ -144,6 +165,7 @@ mod tests {
             "standing",
             "pause it now",
             "parked all",
+            "parked --skip",
             "release",
             "retry 7",
         ] {

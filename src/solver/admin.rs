@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Rows that are shown at once.
-const MOST: usize = 1_000;
+pub const MOST: usize = 1_000;
 
 /// What the operator asks the running solver through. Clones share it.
 #[derive(Clone)]
@@ -141,7 +141,6 @@ impl AdminHandle {
             }
         }
         found.sort_by_key(|left| Reverse(left.parked.since));
-        found.truncate(MOST);
         Ok(found)
     }
 

@@ -517,8 +517,8 @@ async fn deposits_beside_the_one_that_pays_change_nothing_of_the_fill() {
         let mut polls = interval(POLL);
         loop {
             polls.tick().await;
-            let answer = fixture.operator(solver::Question::Parked { all: true });
-            let solver::Answer::Parked { parked } = answer.await else {
+            let answer = fixture.operator(solver::Question::Parked { all: true, skip: 0 });
+            let solver::Answer::Parked { parked, .. } = answer.await else {
                 panic!("no list");
             };
             if parked.len() == 3 {

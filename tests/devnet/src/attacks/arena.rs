@@ -208,10 +208,10 @@ impl Arena {
             other => bail!("{other:?}"),
         };
         let parked = match self
-            .operator(solver::Question::Parked { all: true })
+            .operator(solver::Question::Parked { all: true, skip: 0 })
             .await?
         {
-            solver::Answer::Parked { parked } => parked.len(),
+            solver::Answer::Parked { parked, .. } => parked.len(),
             other => bail!("{other:?}"),
         };
         Ok((sent, unsettled, parked))

@@ -85,8 +85,11 @@ impl Arena {
 
     /// What `who` has deposited that stands in the operator's list: its depositor may have it back.
     pub async fn claimable(&self, who: Address) -> Result<(Wealth, Vec<String>)> {
-        let parked = match self.operator(Question::Parked { all: true }).await? {
-            Answer::Parked { parked } => parked,
+        let parked = match self
+            .operator(Question::Parked { all: true, skip: 0 })
+            .await?
+        {
+            Answer::Parked { parked, .. } => parked,
             other => bail!("{other:?}"),
         };
         let (mut sum, mut told) = (Wealth::new(), Vec::new());
