@@ -5,15 +5,13 @@
 pub mod execution;
 pub mod oracle;
 pub mod outcome_claim;
+mod rounds;
 mod task;
+mod turns;
 
 use std::sync::Arc;
 
-use alloy::{
-    hex,
-    primitives::{B256, Bytes},
-};
-use futures::{StreamExt, stream};
+use alloy::primitives::{B256, Bytes};
 use serde_json::Value;
 use vm::{
     Address, Amount,
@@ -36,17 +34,13 @@ use crate::{
         Batch, Expect, Key,
         requests::Requests,
         rows::{
-            SETTLEMENT,
             attempt::Owner,
             outlay,
             settlement::{self as row, Part, Settlement},
         },
-        walk::Walk,
     },
 };
 
-/// Settlements looked at at a time: a slow answer of the oracle delays few others.
-const AT_ONCE: usize = 16;
 /// The pause after an oracle refused for good, in seconds: its operator may mend that.
 const REFUSED_PAUSE: u64 = 21_600;
 
@@ -64,30 +58,14 @@ pub struct Settler {
 }
 
 impl Settler {
-    /// Brings every payment that is not settled a step forward. `now` in unix milliseconds.
-    pub async fn round(&self, now: u64) -> Result<(), SolverError> {
-        let mut walk = Walk::of(&**self.requests.store(), SETTLEMENT);
-        loop {
-            let rows = walk.page().await?;
-            if rows.is_empty() {
-                return Ok(());
-            }
-            stream::iter(&rows)
-                .for_each_concurrent(AT_ONCE, |(key, value)| self.look(key, value, now))
-                .await;
-        }
-    }
-
-    async fn look(&self, key: &Key, value: &[u8], now: u64) {
-        if let Err(error) = self.advance(key, value, now).await {
-            tracing::warn!(request = %hex::encode(&key.name), %error, "settlement waits");
-            metrics::counter!("intentd_solver_settlement_errors_total").increment(1);
-        }
-    }
-
-    async fn advance(&self, key: &Key, value: &[u8], now: u64) -> Result<(), SolverError> {
+    /// Does for the payment under `key` what can be done at `now` (unix milliseconds).
+    async fn advance(&self, key: &Key, now: u64) -> Result<(), SolverError> {
         let (id, _) = &row::ids(key)?;
-        let settlement = Settlement::decode(value)?;
+        // The operator may have written it off.
+        let Some(value) = self.requests.store().read(key).await? else {
+            return Ok(());
+        };
+        let settlement = Settlement::decode(&value)?;
         if now < settlement.not_before {
             return Ok(());
         }
@@ -98,18 +76,11 @@ impl Settler {
             key: key.clone(),
             facts: self.requests.facts(id).await?,
             request,
-            row: value.to_vec(),
+            row: value,
             settlement,
             now,
         };
-        let sides = [
-            (Side::Deposit, &task.settlement.deposited),
-            (Side::Outcome, &task.settlement.outcome),
-        ];
-        let open = sides
-            .into_iter()
-            .find(|(_, part)| matches!(part, Part::Pending | Part::Sent { .. }));
-        let acted = match open {
+        let acted = match open(&task.settlement) {
             None => return self.finish(&task).await,
             Some((side, sent @ Part::Sent { .. })) => self.follow(&task, side, sent).await,
             Some((side, _)) => self.attest(&task, side).await,
@@ -341,6 +312,16 @@ impl Settler {
             .await?;
         Ok(())
     }
+}
+
+/// The side that is next, and how far it is; `None` where both are applied.
+fn open(settlement: &Settlement) -> Option<(Side, &Part)> {
+    let sides = [
+        (Side::Deposit, &settlement.deposited),
+        (Side::Outcome, &settlement.outcome),
+    ];
+    let mut sides = sides.into_iter();
+    sides.find(|(_, part)| matches!(part, Part::Pending | Part::Sent { .. }))
 }
 
 #[cfg(test)]

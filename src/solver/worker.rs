@@ -68,7 +68,8 @@ impl Worker {
             background.spawn(Self::tend(solver, account, self.pace.poll, self.clock));
         }
         if let Some(settler) = self.settler.clone() {
-            background.spawn(Self::settle(settler, self.pace.poll, self.clock));
+            let (poll, clock) = (self.pace.poll, self.clock);
+            background.spawn(async move { settler.run(poll, clock).await });
         }
         let reconciling = Self::reconcile(self.solver.clone(), self.clock);
         background.spawn(reconciling);
@@ -239,15 +240,6 @@ impl Worker {
                 tracing::error!(%error, "what was paid cannot be reconciled");
             }
             tokio::time::sleep(RECONCILED).await;
-        }
-    }
-
-    async fn settle(settler: Arc<Settler>, poll: Duration, clock: fn() -> u64) {
-        loop {
-            if let Err(error) = settler.round(clock()).await {
-                tracing::warn!(%error, "settlements wait");
-            }
-            tokio::time::sleep(poll).await;
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::{
     store::rows,
 };
 
+mod hanging;
+
 /// How often one question is put.
 const TRIES: usize = 3;
 
@@ -248,7 +250,7 @@ async fn each_paid_deposit_of_an_order_is_settled() {
             let known = Settlement::decode(&value).unwrap();
             let at = usize::from(known.deposited == Part::Applied);
             *script.lock().unwrap() = VecDeque::from([(200, answers[at].clone())]);
-            settler.look(&key, &value, rig.now).await;
+            settler.advance(&key, rig.now).await.unwrap();
             rig.mine(1);
         }
         assert_eq!(rig.store.read(&key).await.unwrap(), None);
