@@ -106,7 +106,7 @@ impl Solver {
         }
     }
 
-    /// The [`Margins`] of those networks.
+    /// The [`Margins`] of the networks that the solver works on.
     pub(super) fn margins(&self) -> impl Fn(&str) -> u64 + Sync {
         move |network: &str| {
             let account = self.accounts.get(network);

@@ -23,8 +23,8 @@ use crate::{
 };
 
 impl Settler {
-    /// Settles for ever. Each payment is looked at every `poll`, unless it is paused or still looked at. `clock` in unix
-    /// milliseconds.
+    /// Settles for ever. Each payment is looked at every `poll`, unless it is paused or still looked at. `clock` tells
+    /// unix milliseconds.
     pub async fn run(&self, poll: Duration, clock: fn() -> u64) {
         let (mut turns, mut looks) = (Turns::default(), FuturesUnordered::new());
         let mut tick = tokio::time::interval(poll);

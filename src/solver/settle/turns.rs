@@ -1,5 +1,5 @@
-//! Whose turn it is to be settled. Payments that wait for the same parts of the world have a queue of their own, so that
-//! what hangs there delays no other. Reads nothing.
+//! Whose turn it is to be settled. Payments that wait for the same networks have a queue of their own, so that what hangs
+//! there delays no other. Reads nothing.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
