@@ -11,6 +11,7 @@ mod halts;
 mod room;
 #[cfg(test)]
 mod tests;
+mod voids;
 mod why;
 
 use std::{
@@ -23,7 +24,7 @@ use tokio::sync::OnceCell;
 use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
 
-use self::{alarm::alarm, commit::release};
+use self::alarm::alarm;
 pub use self::{halts::Watched, why::Repeated};
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
@@ -35,7 +36,7 @@ use crate::{
     sign::{SignError, Signer},
     store::{
         Batch, Expect, Key, Outcome, Preconditions, Store, StoreError,
-        rows::{self, RowError, consumption, entry, signature, slot, void},
+        rows::{self, RowError, consumption, entry, signature, slot},
     },
 };
 
@@ -149,59 +150,6 @@ impl Journal {
         Ok(row.map(|row| Entry::decode(&row)).transpose()?)
     }
 
-    /// The void entries under a statement's key, oldest first.
-    pub async fn voids(&self, key: &str) -> Result<Vec<Void>, JournalError> {
-        let rows = self.store.scan(void::range(key)).await?;
-        let rows = rows.iter().map(|(_, row)| Void::decode(row));
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Voids a signed statement whose facts no longer hold, and frees its slot, deposits and payments; `false` if there
-    /// is none under `key`. Its signature may already be in use: what else it consumes stays its own, so that it may be
-    /// signed again, and what contradicts it may not.
-    pub async fn void(&self, key: &str, why: &str, now: u64) -> Result<bool, JournalError> {
-        self.void_if(key, why, now, |_| true).await
-    }
-
-    /// [`Journal::void`], only for a statement that `due` accepts.
-    async fn void_if(
-        &self,
-        key: &str,
-        why: &str,
-        now: u64,
-        due: impl Fn(&Entry) -> bool,
-    ) -> Result<bool, JournalError> {
-        for _ in 0..ATTEMPTS {
-            let Some(found) = self.store.read(&entry::key(key)).await? else {
-                return Ok(false);
-            };
-            let count = self.store.scan(void::range(key)).await?.len();
-            let entry = Entry::decode(&found)?;
-            if !due(&entry) {
-                return Ok(false);
-            }
-            let batch = release(key, &entry)?.expect(entry::key(key), Expect::Equals(found));
-            let row_key = void::key(key, u32::try_from(count).unwrap_or(u32::MAX));
-            let row = Void {
-                entry,
-                why: why.to_owned(),
-                at: now,
-            }
-            .encode()?;
-            let batch = batch
-                .expect(row_key.clone(), Expect::Absent)
-                .put(row_key, row);
-            if self.store.commit(batch).await? == Outcome::APPLIED {
-                metrics::counter!("intentd_void_statements_total").increment(1);
-                tracing::error!(key, why, "the journal voids a signed statement");
-                return Ok(true);
-            }
-        }
-        Err(JournalError::Unsure(format!(
-            "the rows of {key} keep changing"
-        )))
-    }
-
     /// Makes the statement durable; returns whether it was already recorded.
     ///
     /// A recorded statement keeps other payments that it is shown. They serve it once another statement needs the
@@ -216,6 +164,10 @@ impl Journal {
         for left in (0..ATTEMPTS).rev() {
             let stood = known.is_some();
             let batch = self.explained(statement, known.take(), now).await?;
+            let batch = match stood {
+                true => batch,
+                false => self.like_voids(statement, batch).await?,
+            };
             basis::add(&batch);
             let (key, found) = match self.store.commit(batch).await? {
                 Outcome::Applied { .. } => return Ok(stood),
@@ -271,7 +223,7 @@ impl Journal {
                 return Err(JournalError::Halted(ChainId::new(&chain)));
             }
             rows::SLOT => return self.other(&slot::decode(&found)?).await,
-            rows::EVIDENCE => return Ok(Next::Again),
+            rows::EVIDENCE | rows::VOID => return Ok(Next::Again),
             rows::CONSUMPTION => {
                 let what = String::from_utf8_lossy(&key.name);
                 payment = is_payment(&what);

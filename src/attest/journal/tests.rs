@@ -24,7 +24,7 @@ use crate::{
         statement::{self, Mode, Verdict},
     },
     sign::raw::RawKey,
-    store::{Kind, Range, memory::MemoryStore, sled::SledStore},
+    store::{Kind, Range, memory::MemoryStore, rows::void, sled::SledStore},
 };
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -829,6 +829,9 @@ async fn a_void_statement_keeps_what_says_that_its_signature_is_out() {
     for (signed, other) in [
         (told(1, 1), told(2, 2)),
         (moved(1, 1), moved(2, 2)),
+        // The keys of these have no amount.
+        (moved(1, 1), moved(1, 2)),
+        (initiation(1, 1, 1), initiation(1, 1, 2)),
         (included(1, 1), included(2, 2)),
         (initiation(1, 1, 1), initiation(1, 2, 2)),
         (initiation(1, 1, 1), authorized(1, 2)),
@@ -846,6 +849,30 @@ async fn a_void_statement_keeps_what_says_that_its_signature_is_out() {
         assert_eq!(journal.sign(&again, 3).await.unwrap(), first);
         conflict(&journal, &other).await;
     }
+}
+
+#[tokio::test]
+async fn one_that_becomes_void_meanwhile_lets_no_other_digest_pass() {
+    let store = Arc::new(Preceded {
+        store: MemoryStore::default(),
+        before: Mutex::default(),
+    });
+    let journal = Journal::new(store.clone(), raw());
+    let signed = initiation(1, 1, 1);
+    let first = journal.sign(&signed, 1).await.unwrap();
+    let entry = journal.entry(&signed.key).await.unwrap().unwrap();
+    let gone = commit::release(&signed.key, &entry).unwrap();
+    let row = Void {
+        entry,
+        why: "reorged".into(),
+        at: 2,
+    };
+    let gone = gone.put(void::key(&signed.key, 0), row.encode().unwrap());
+    *store.before.lock().unwrap() = vec![Some(gone)];
+    let existing = conflict(&journal, &initiation(1, 1, 2)).await;
+    assert!(existing.ends_with("which is void"), "{existing}");
+    assert!(store.before.lock().unwrap().is_empty());
+    assert_eq!(journal.sign(&signed, 3).await.unwrap(), first);
 }
 
 /// What went back before the reorg may pay the order's solver now.
