@@ -214,6 +214,9 @@ pub enum Refusal {
     OtherDeposit,
     #[error("Withdrawn amount different from withdrawal address balance")]
     OtherAddressBalance,
+    /// What a withdrawal says of an output to spend is not what the chain shows; the text names the part that says it.
+    #[error("{0}: an output to spend is not what is said of it, or is not known yet")]
+    OtherOutputs(Shown),
     #[error("Hash to sign not set for withdraw request at index {0}")]
     NoHashToSign(u64),
     #[error("Withdrawals on {0} are not supported by this endpoint")]

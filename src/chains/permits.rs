@@ -37,12 +37,17 @@ impl ReadPermits {
 /// Waits for a permit of one read; dropping the result releases it. A read that no caller asked for is the operator's own,
 /// and waits as one for a caller with a key.
 pub async fn enter(permits: &Permits) -> Result<Held<'_>, ReadError> {
+    enter_for(permits, 1).await
+}
+
+/// [`enter`], for what makes so many `reads` at a time.
+pub async fn enter_for(permits: &Permits, reads: usize) -> Result<Held<'_>, ReadError> {
     let is_stranger = asking::is_stranger();
     let patience = match is_stranger {
         true => PATIENCE,
         false => Duration::MAX,
     };
-    let permit = permits.wait(is_stranger, 1, patience).await;
+    let permit = permits.wait(is_stranger, reads, patience).await;
     permit.ok_or_else(|| ReadError::Unavailable("others are reading; try again".into()))
 }
 

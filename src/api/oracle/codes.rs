@@ -124,8 +124,8 @@ pub const DEPOSITS: &[Code] = &[
 pub const WITHDRAWALS: &[Code] = &[
     never(
         "WITHDRAWALS_UNSUPPORTED",
-        "Withdrawals from this chain are not supported.",
-        "Ask GET /chains/v1 which chains there are. Withdraw on another one.",
+        "Withdrawals from this chain, or from this depository of it, are not supported.",
+        "Name another depository of the chain, if it has one, or withdraw on another chain.",
     ),
     never(
         "DEPOSITORY_NOT_CONFIGURED",
@@ -226,6 +226,11 @@ pub const WITHDRAWALS: &[Code] = &[
         "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
         "The withdrawal address holds less than the amount. It may hold more.",
         "Ask again when the initiation has been executed.",
+    ),
+    later(
+        "OUTPUTS_DIFFERENT",
+        "An output to spend is not what the withdrawal says of it, or its transaction is not known yet.",
+        "Correct additionalData. Where it is right, ask again when the transaction is in a block.",
     ),
     later(
         "HASH_TO_SIGN_NOT_SET",

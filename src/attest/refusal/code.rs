@@ -23,6 +23,8 @@ pub const RETRYABLE: &[&str] = &[
     "ORDER_OPEN",
     // The initiation may be executed later.
     "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
+    // The output's transaction may be in a block later.
+    "OUTPUTS_DIFFERENT",
     // The allocator may have it later.
     "HASH_TO_SIGN_NOT_SET",
     // The manager may map it later.
@@ -103,6 +105,7 @@ impl Refusal {
             Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
             Self::NotConfigured(_) => "CONTRACT_NOT_CONFIGURED",
             Self::OtherAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_DIFFERENT",
+            Self::OtherOutputs(_) => "OUTPUTS_DIFFERENT",
             Self::NoHashToSign(_) => "HASH_TO_SIGN_NOT_SET",
             Self::NotAuthorizable(_) => "WITHDRAWALS_UNSUPPORTED",
             Self::AdditionalUnsigned => "OWNER_SIGNATURE_MISSING",

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 use vm::{
-    B256, Bytes, Chain, ChainId, ChainSpec, StateReader, TxRef, WithdrawalStatus, protocol::text,
+    B256, Bytes, Chain, ChainId, ChainSpec, StateReader, TxRef, WithdrawalStatus,
+    protocol::{limits, text},
 };
 
 use super::{
@@ -17,7 +18,7 @@ use crate::{
         statement::{Statement, Verdict},
         withdrawal::{self, AddressRequest, Owned, Withdrawal},
     },
-    chains::permits::enter,
+    chains::permits::enter_for,
     hub::{Allocator, Payload, SignedPayload},
 };
 
@@ -194,7 +195,8 @@ impl Attestor {
         Ok((chain, chain.state.as_deref().ok_or_else(unsupported)?))
     }
 
-    /// Refuses a withdrawal that says of outputs what their chain does not. `path` is where it says so.
+    /// Refuses a withdrawal if the chain shows an output otherwise than the withdrawal says. `path` is the part of the
+    /// request that says it.
     pub(super) async fn check_outputs(
         &self,
         chain: &ChainId,
@@ -206,10 +208,10 @@ impl Attestor {
         };
         let (_, state) = self.withdrawing(chain.as_str())?;
         let permits = self.hub.permits().of(chain);
-        let _permit = enter(&permits).await?;
+        let _permits = enter_for(&permits, limits::OUTPUTS_AT_ONCE).await?;
         match state.bears_out(said).await? {
             true => Ok(()),
-            false => Err(malformed(path, "an output to spend is not what is said of it").into()),
+            false => Err(Refusal::OtherOutputs(path.into()).into()),
         }
     }
 

@@ -21,14 +21,13 @@ use super::{
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
     oracle::first_final,
+    protocol::limits,
     shared_head::SharedHead,
     types::{Address, B256, Block, Bytes, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
 /// How long a head is reused: blocks come every ten minutes.
 const HEAD_AGE: Duration = Duration::from_secs(5);
-/// Transactions that one read asks for at once. They may be large.
-const AT_ONCE: usize = 8;
 
 /// Opens one provider of a Bitcoin chain, without network traffic: the index where the URL is the index's that the
 /// chain's entry names, else a node.
@@ -171,7 +170,7 @@ impl<S: Source + Transactions> StateReader for Reader<S> {
             let found = self.source.raw(txid).await?;
             said.are_of(txid, found.as_ref())
         });
-        let mut each = stream::iter(each).buffered(AT_ONCE);
+        let mut each = stream::iter(each).buffered(limits::OUTPUTS_AT_ONCE);
         while let Some(is_so) = each.next().await {
             if !is_so? {
                 return Ok(false);

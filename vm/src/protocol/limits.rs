@@ -61,6 +61,8 @@ pub const TRANSACTION_EVENTS: usize = EVENTS / 2;
 /// The most inputs, refunds, payments, calls or fees of one claim: each input and fee of an order is an action. And the most
 /// inputs of an allocator's transaction whose signatures are read, each by itself.
 pub const ITEMS: usize = 64;
+/// The transactions that one read of outputs asks a provider for at a time.
+pub const OUTPUTS_AT_ONCE: usize = 8;
 const _: () = assert!(2 * ITEMS <= ACTIONS, "an order's outcome is one execution");
 /// Bytes of JSON of an item of a claim, without its calldata.
 const ITEM_JSON: usize = 1 << 10;

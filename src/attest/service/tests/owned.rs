@@ -877,7 +877,7 @@ async fn no_withdrawal_is_executed_that_says_of_outputs_what_is_not_so() {
     let paid = recorded();
     assert_eq!(said(&paid, WithdrawalStatus::Pending).await, ["OK"; 2]);
     let found = said(&paid, WithdrawalStatus::Executed).await;
-    assert_eq!(found, ["INVALID_REQUEST"; 2]);
+    assert_eq!(found, ["OUTPUTS_DIFFERENT"; 2]);
     let outputs = Bytes::from_static(b"outputs");
     paid.0.ethereum.put_outputs(&outputs);
     assert_eq!(said(&paid, WithdrawalStatus::Executed).await, ["OK"; 2]);

@@ -8,7 +8,10 @@ use super::{
     owned::{funded, given_back, owned, returning},
     *,
 };
-use crate::hub::Spender;
+use crate::{
+    chains::permits::{OF_ALL, enter},
+    hub::Spender,
+};
 
 type Case = (&'static str, fn(&mut OwnedClaim));
 
@@ -288,7 +291,7 @@ async fn values_that_no_signature_covers_are_those_that_the_chain_shows() {
     *world.hub.balance.lock().unwrap() = U256::from(500);
     for lie in [0, 999, 1_001] {
         let found = told(&world, &withdrawn(lie)).await;
-        assert_eq!(found, "INVALID_REQUEST", "{lie}");
+        assert_eq!(found, "OUTPUTS_DIFFERENT", "{lie}");
     }
     // Nothing is read for whoever is not the owner.
     let asked = world.ethereum.asked();
@@ -304,7 +307,24 @@ async fn values_that_no_signature_covers_are_those_that_the_chain_shows() {
     // Nothing of that used the address up.
     assert_eq!(world.initiated(&withdrawn(1_000)).await, "OK");
     assert_eq!(told(&world, &withdrawn(1_000)).await, "OK");
-    assert_eq!(told(&world, &withdrawn(999)).await, "INVALID_REQUEST");
+    let found = told(&world, &withdrawn(999)).await;
+    assert_eq!(found, "OUTPUTS_DIFFERENT");
+}
+
+/// One read of outputs asks each provider for several transactions at a time.
+#[tokio::test(start_paused = true)]
+async fn a_look_at_outputs_takes_a_permit_for_each_of_its_reads() {
+    let (world, claim) = (with_bitcoin(apart(), true), withdrawn(1_000));
+    world.ethereum.put_outputs(&outputs(1_000));
+    let permits = world.oracle.hub.permits().of(&vm::ChainId::new("bitcoin"));
+    let others = (0..=OF_ALL - limits::OUTPUTS_AT_ONCE).map(|_| enter(&permits));
+    let others = futures::future::join_all(others).await;
+    assert!(others.iter().all(Result::is_ok));
+    let mut asked = Box::pin(told(&world, &claim));
+    let early = tokio::time::timeout(Duration::from_secs(60), &mut asked).await;
+    assert!(early.is_err(), "{early:?}");
+    drop(others);
+    assert_eq!(asked.await, "OK");
 }
 
 #[tokio::test]

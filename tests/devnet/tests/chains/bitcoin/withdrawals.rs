@@ -248,7 +248,7 @@ async fn withdrawal_from_a_key_hash_is_attested_where_its_values_are_true() {
     let id = fixture.publish(&tx).await.to_string();
     fixture.mine(1).await;
     for named in [None, Some(&*id)] {
-        cheated.is_refused(named, "INVALID_REQUEST").await;
+        cheated.is_refused(named, "OUTPUTS_DIFFERENT").await;
     }
     fixture.stop().await;
 }
