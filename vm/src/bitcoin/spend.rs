@@ -54,9 +54,9 @@ pub enum Undecided {
 }
 
 impl Sought {
-    /// `None` unless `owns` knows the script of an input, a key's version 0 witness program, and every other one is a
-    /// witness program: somebody else may pay the fee. Or unless it knows the script of each, a P2PKH one, and each has
-    /// its key's signature: without them nobody knows the id.
+    /// Of a transaction whose inputs are all of witness programs, one of them a P2WPKH output that `owns` knows: somebody
+    /// else may pay the fee. Or of one whose inputs are all P2PKH outputs that it knows, each signed by its key: without
+    /// the signatures nobody knows the id. `None` of any other.
     pub fn new(psbt: Psbt, owns: impl Fn(&Script) -> bool) -> Option<Self> {
         let count = psbt.inputs.len();
         let spent = psbt.inputs.iter().map(|input| input.witness_utxo.as_ref());

@@ -8,21 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy::sol_types::SolValue;
 use bitcoin::{Amount, OutPoint, ScriptBuf, Transaction, TxOut, Txid, hashes::Hash};
 
-use super::{
-    psbt::Payload,
-    withdrawal::abi::{Unproven, Utxo},
-};
+use self::abi::{Unproven, Utxo};
 use crate::{ReadError, protocol::limits, types::Bytes};
 
-/// What the allocator's transaction says of the outputs that it spends.
-pub fn said(payload: &Payload) -> Bytes {
+mod abi {
+    alloy::sol! {
+        struct Utxo { bytes32 txid; uint32 index; uint64 value; bytes scriptPubKey; }
+        struct Unproven { Utxo[] utxos; }
+    }
+}
+
+/// What a withdrawal says of the `outputs` that it spends, as [`Outputs::read`] reads it.
+pub fn of(outputs: &[(OutPoint, TxOut)]) -> Bytes {
     let utxo = |(outpoint, output): &(OutPoint, TxOut)| Utxo {
         txid: outpoint.txid.to_byte_array().into(),
         index: outpoint.vout,
         value: output.value.to_sat(),
         scriptPubKey: output.script_pubkey.to_bytes().into(),
     };
-    let utxos = payload.inputs.iter().map(utxo).collect();
+    let utxos = outputs.iter().map(utxo).collect();
     Unproven { utxos }.abi_encode().into()
 }
 

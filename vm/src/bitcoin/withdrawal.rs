@@ -6,7 +6,8 @@ use std::{collections::HashSet, str::FromStr};
 use alloy::{hex, sol_types::SolValue};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bitcoin::{
-    Address, Amount, Psbt, Script, ScriptBuf,
+    Address, Amount, OutPoint, Psbt, Script, ScriptBuf, TxOut, Txid,
+    hashes::Hash,
     psbt::Input,
     secp256k1::SECP256K1,
     sighash::{EcdsaSighashType, SighashCache},
@@ -32,10 +33,9 @@ use crate::{
 
 const FAMILY: &str = "bitcoin-vm";
 
-pub mod abi {
+mod abi {
     alloy::sol! {
         struct Utxo { bytes32 txid; uint32 index; uint64 value; bytes scriptPubKey; }
-        struct Unproven { Utxo[] utxos; }
         struct PayloadData { Utxo[] utxos; uint64 feeRate; }
         struct RequestData {
             Utxo[] allocatorUtxos; Utxo[] feeUtxos; bytes feeChangeScript; uint64 feeRate;
@@ -216,8 +216,17 @@ pub fn unproven(request: &PayloadRequest) -> Result<Option<Bytes>, CodecError> {
         return Ok(None);
     }
     let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
+    let output = |utxo: abi::Utxo| {
+        let outpoint = OutPoint::new(Txid::from_byte_array(utxo.txid.0), utxo.index);
+        let output = TxOut {
+            value: Amount::from_sat(utxo.value),
+            script_pubkey: script.clone(),
+        };
+        (outpoint, output)
+    };
     let utxos = utxos(&extra.allocator_utxos, &script)?;
-    Ok(Some(abi::Unproven { utxos }.abi_encode().into()))
+    let outputs: Vec<_> = utxos.into_iter().map(output).collect();
+    Ok(Some(unproven::of(&outputs)))
 }
 
 /// Refuses the data of a withdraw request of whose end nothing could be said: [`Sought::new`](super::spend::Sought::new)
@@ -340,7 +349,7 @@ impl Network {
         }
         Ok(Spending {
             payer: self.address_text(account)?,
-            unproven: (!is_covered).then(|| unproven::said(&payload)),
+            unproven: (!is_covered).then(|| unproven::of(&payload.inputs)),
             payload: payload.encode().into(),
         })
     }

@@ -4,7 +4,6 @@
 
 use std::{collections::HashMap, sync::Mutex};
 
-use alloy::sol_types::SolValue;
 use bitcoin::{
     Amount, OutPoint, Transaction, TxOut,
     absolute::LockTime,
@@ -17,13 +16,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     ChainEntry,
-    bitcoin::{
-        FAMILY,
-        network::MAIN,
-        withdrawal::abi::{Unproven, Utxo},
-    },
+    bitcoin::{FAMILY, network::MAIN, unproven::of},
     http::inside,
-    protocol::limits,
 };
 
 const LEGACY: &str = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
@@ -45,17 +39,6 @@ fn paying(outputs: Vec<TxOut>) -> Transaction {
         input: vec![bitcoin::TxIn::default()],
         output: outputs,
     }
-}
-
-fn said(outputs: &[(OutPoint, TxOut)]) -> Bytes {
-    let utxo = |(outpoint, output): &(OutPoint, TxOut)| Utxo {
-        txid: outpoint.txid.to_byte_array().into(),
-        index: outpoint.vout,
-        value: output.value.to_sat(),
-        scriptPubKey: output.script_pubkey.to_bytes().into(),
-    };
-    let utxos = outputs.iter().map(utxo).collect();
-    Unproven { utxos }.abi_encode().into()
 }
 
 /// A node and an index that show transactions by ids, and how often they were asked.
@@ -134,7 +117,7 @@ async fn outputs_are_what_their_transactions_pay() {
         (at(second, 0), pay(LEGACY, 3_000)),
         (at(first, 0), pay(LEGACY, 1_000)),
     ];
-    assert_eq!(sight.say(&said(&good)).await, [Ok(true), Ok(true)]);
+    assert_eq!(sight.say(&of(&good)).await, [Ok(true), Ok(true)]);
     // Each transaction is asked for once.
     assert_eq!(sight.asked.lock().unwrap().len(), 4);
     let other = Txid::from_byte_array([9; 32]);
@@ -148,11 +131,7 @@ async fn outputs_are_what_their_transactions_pay() {
     ] {
         let mut bad = good.clone();
         bad[2] = wrong;
-        assert_eq!(
-            sight.say(&said(&bad)).await,
-            [Ok(false), Ok(false)],
-            "{what}"
-        );
+        assert_eq!(sight.say(&of(&bad)).await, [Ok(false), Ok(false)], "{what}");
     }
 }
 
@@ -166,7 +145,7 @@ async fn a_transaction_under_anothers_id_is_doubtful() {
     let txid = true_one.compute_txid();
     let sight = Sight::new("outputs-lies", &[(txid, &lie)]);
     for value in [1, 1_000] {
-        let asked = said(&[(OutPoint::new(txid, 0), pay(LEGACY, value))]);
+        let asked = of(&[(OutPoint::new(txid, 0), pay(LEGACY, value))]);
         for said in sight.say(&asked).await {
             assert!(matches!(said, Err(ReadError::Doubtful(_))), "{said:?}");
         }
@@ -187,15 +166,15 @@ async fn what_names_no_outputs_one_twice_or_too_many_is_asked_of_nobody() {
     for wrong in [
         Bytes::new(),
         Bytes::from_static(b"outputs"),
-        said(&[]),
-        said(&twice),
-        said(&outputs(0..limits::ITEMS + 1)),
+        of(&[]),
+        of(&twice),
+        of(&outputs(0..limits::ITEMS + 1)),
     ] {
         for said in sight.say(&wrong).await {
             assert!(matches!(said, Err(ReadError::Foreign(_))), "{said:?}");
         }
     }
     assert!(sight.asked.lock().unwrap().is_empty());
-    let most = said(&outputs(0..limits::ITEMS));
+    let most = of(&outputs(0..limits::ITEMS));
     assert_eq!(sight.say(&most).await, [Ok(true), Ok(true)]);
 }
