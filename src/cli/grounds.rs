@@ -232,7 +232,10 @@ fn said(read: &Read) -> String {
         }
         (Question::Outputs { said }, Answer::Outputs(same)) => {
             let are = if *same { "are" } else { "are not" };
-            format!("the outputs to spend {are} what is said: {said}")
+            let bytes = said.len();
+            format!(
+                "the outputs to spend {are} what is said of them ({bytes} bytes, in the evidence)"
+            )
         }
         (question, answer) => format!("{}: {}", question.subject(), answer.digest()),
     }
@@ -314,6 +317,24 @@ mod tests {
         assert!(mistakes(&gcp[1..]).concern("MARKET_FILE"));
         let module = "SOLVER_ED25519_SIGNING_MODULE";
         assert!(mistakes(&[market, (module, "other")]).concern(module));
+    }
+
+    #[test]
+    fn outputs_are_counted_in_bytes_and_not_written_out() {
+        let read = |same| Read {
+            chain: vm::ChainId::new("base"),
+            question: Question::outputs(&vec![7; 16_000].into()),
+            answer: Answer::Outputs(same),
+            required: 1,
+            votes: Vec::new(),
+        };
+        for (same, are) in [(true, "are"), (false, "are not")] {
+            let line = said(&read(same));
+            let expected = format!(
+                "the outputs to spend {are} what is said of them (16000 bytes, in the evidence)"
+            );
+            assert_eq!(line, expected);
+        }
     }
 
     #[test]
