@@ -3,7 +3,7 @@
 //!
 //! Key: what is consumed, text. Value, format 1: the statement's key as text.
 //!
-//! The row lives for ever, of an onchain id or a payment until its statement is void; some 150 bytes.
+//! The row lives for ever, of a deposit or a payment until its statement is void; some 150 bytes.
 
 use super::{CONSUMPTION, RowError, plain_text};
 use crate::store::Key;
