@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use vm::{Address, B256, EvmAddress, trade::Mempool};
 
@@ -43,7 +43,7 @@ use crate::{
         breaker::Breaker,
         exposure::Exposure,
         settle::{
-            Settler,
+            SENDING, Settler,
             oracle::{OracleClient, OracleTransport},
         },
         worker::{Pace, Worker},
@@ -213,6 +213,7 @@ impl EngineContext<'_> {
             keys: self.keys(),
             contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
             exposure: exposure.clone(),
+            sending: Semaphore::new(SENDING),
         })))
     }
 

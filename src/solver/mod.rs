@@ -75,6 +75,8 @@ use crate::{
 
 /// Steps that one look at a request takes at most.
 const MOST_STEPS: usize = 16;
+/// Seconds until a request is looked at again whose deposit the account has too little for.
+const SHORT_PAUSE: u64 = 60;
 
 /// The solver: its accounts, its keys, and what limits it.
 pub struct Solver {
@@ -123,6 +125,24 @@ enum Paid {
     NotYet(RefundFailReason),
     /// As providers agree, a refund fails: the request's record says so, and the worker tries again.
     Refused(RefundFailReason),
+}
+
+/// What came of a step.
+enum Acted {
+    Changed,
+    Nothing,
+    /// The account has too little to give a deposit back: nobody tops it up within seconds.
+    Short,
+}
+
+impl From<bool> for Acted {
+    /// Whether anything changed.
+    fn from(changed: bool) -> Self {
+        match changed {
+            true => Self::Changed,
+            false => Self::Nothing,
+        }
+    }
 }
 
 impl Solver {
@@ -189,11 +209,13 @@ impl Solver {
         let plan = judge::plan(&case);
         let decides = |step: &Step| matches!(step, Step::Fund { .. } | Step::Fail { .. });
         let busy = judge::unsettled(&case) || plan.steps.iter().any(decides);
+        let mut short = !busy && !plan.steps.is_empty();
         for step in plan.steps {
             let own = decides(&step);
             match self.act(view, step).await {
-                Ok(true) => return Ok(None),
-                Ok(false) => {}
+                Ok(Acted::Changed) => return Ok(None),
+                Ok(Acted::Short) => {}
+                Ok(Acted::Nothing) => short = false,
                 Err(error @ SolverError::Requests(RequestsError::Refused)) => return Err(error),
                 // An error with another's deposit does not delay the user's order.
                 Err(error) if busy && !own => {
@@ -206,21 +228,27 @@ impl Solver {
         if let Some(error) = failure {
             return Err(error);
         }
-        if plan.next == Next::Done {
-            self.close(view).await?;
-        }
-        Ok(Some(plan.next))
+        Ok(Some(match plan.next {
+            Next::Done => {
+                self.close(view).await?;
+                Next::Done
+            }
+            Next::Wait if short => Next::Until(view.now / 1_000 + SHORT_PAUSE),
+            next => next,
+        }))
     }
 
-    /// Carries a decision out; whether anything changed.
-    async fn act(&self, view: &View, step: Step) -> Result<bool, SolverError> {
+    /// Carries a decision out.
+    async fn act(&self, view: &View, step: Step) -> Result<Acted, SolverError> {
         if let Some(network) = self.behind() {
             return Err(SolverError::Behind(network.to_owned()));
         }
         let (deposit, paid) = match step {
-            Step::Fund { deposit } => return self.fund(view, deposit).await,
-            Step::Fail { deposit, reason } => return self.decline(view, deposit, reason).await,
-            Step::Park(parked) => return self.park(view, parked).await,
+            Step::Fund { deposit } => return Ok(self.fund(view, deposit).await?.into()),
+            Step::Fail { deposit, reason } => {
+                return Ok(self.decline(view, deposit, reason).await?.into());
+            }
+            Step::Park(parked) => return Ok(self.park(view, parked).await?.into()),
             Step::Refund {
                 deposit,
                 reason,
@@ -231,17 +259,17 @@ impl Solver {
             }
         };
         match paid? {
-            Paid::Sent => Ok(true),
-            Paid::NotYet(why) => self.pause(view, deposit, (why, false)).await,
-            Paid::Refused(why) => self.pause(view, deposit, (why, true)).await,
+            Paid::Sent => Ok(Acted::Changed),
+            Paid::NotYet(why) => Ok(self.pause(view, deposit, (why, false)).await?.into()),
+            Paid::Refused(why) => Ok(self.pause(view, deposit, (why, true)).await?.into()),
+            Paid::Short => Ok(Acted::Short),
             Paid::Later
-            | Paid::Short
             | Paid::Dear
             | Paid::Reverts
             | Paid::Held
             | Paid::Away
             | Paid::Waits
-            | Paid::Fails(_) => Ok(false),
+            | Paid::Fails(_) => Ok(Acted::Nothing),
         }
     }
 

@@ -202,8 +202,14 @@ pub(super) fn kept(account: &SolverAccount) -> u64 {
     (account.chain.providers.usual)(Work::Kept).saturating_mul(KEPT)
 }
 
-/// What payments of native currency leave for those, in its smallest unit.
+/// What payments of native currency leave for those, in its smallest unit. Nothing where there are none: where no code runs
+/// and only native currency is listed, each payment brings its own fee.
 pub(super) async fn left_for_fees(account: &SolverAccount) -> Result<Amount, SolverError> {
+    let (market, code) = (&account.chain.market, &account.chain.providers.contracts);
+    let has_tokens = market.as_ref().is_none_or(|it| it.currencies.len() > 1);
+    if code.is_none() && !has_tokens {
+        return Ok(Amount::ZERO);
+    }
     let rate = account.recent_rate().await?;
     let rate = account.chain.providers.rate_as_signed(rate);
     Ok(rate.of(kept(account)))

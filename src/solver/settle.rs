@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use alloy::primitives::{B256, Bytes};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use vm::{
     Address, Amount,
     trade::{Call, Draft, Intent, Revert},
@@ -44,6 +45,9 @@ use crate::{
 /// The pause after an oracle refused for good, in seconds: its operator may mend that.
 const REFUSED_PAUSE: u64 = 21_600;
 
+/// How many executions may wait for the account at a time: a fill behind them waits for a second.
+pub const SENDING: usize = 4;
+
 /// Settles payments through an oracle and the settlement contract.
 pub struct Settler {
     pub requests: Requests,
@@ -55,6 +59,8 @@ pub struct Settler {
     pub contract: Address,
     /// A fill that is settled leaves the limits of the hour.
     pub exposure: Arc<Exposure>,
+    /// Executions that are prepared and signed at a time, [`SENDING`]: fills may pay from the same account.
+    pub sending: Semaphore,
 }
 
 impl Settler {
@@ -201,6 +207,8 @@ impl Settler {
             intent,
             keeps: false,
         };
+        // Never closed.
+        let sending = self.sending.acquire().await;
         let mut taken = self.account.take(&plan, task.now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);
         let (id, attempt) = (taken.id.clone(), taken.attempt.clone());
@@ -212,7 +220,7 @@ impl Settler {
         let mut next = task.with(attested.side, sent);
         (next.why, next.refused) = (None, false);
         self.keep(task, &next, batch, |_| ()).await?;
-        drop(taken);
+        drop((taken, sending));
         self.account.send(&id, &attempt).await?;
         Ok(())
     }

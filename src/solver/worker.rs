@@ -147,7 +147,16 @@ impl Worker {
         let known = match looks.open.entry(*id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => match self.way(id).await {
-                Ok(way) => place.insert(Open::new(way)),
+                Ok(way) => {
+                    for network in [&way.0, &way.1] {
+                        let opened =
+                            network.is_empty() || self.solver.accounts.contains_key(network);
+                        if !opened && looks.unopened.insert(network.clone()) {
+                            tracing::warn!(network, "not opened: its open orders wait");
+                        }
+                    }
+                    place.insert(Open::new(way))
+                }
                 Err(error) => {
                     tracing::error!(request = %id, %error, "an open request cannot be read");
                     metrics::counter!("intentd_solver_unreadable_total").increment(1);

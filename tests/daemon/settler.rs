@@ -35,7 +35,7 @@ use intentd::{
         claimable,
         keys::Keys,
         settle::{
-            Settler,
+            SENDING, Settler,
             oracle::{Http, OracleClient},
         },
     },
@@ -52,6 +52,7 @@ use intentd::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Semaphore;
 use vm::protocol::{
     id::{deterministic, outcome},
     limits::SETTLEMENT_WORK,
@@ -157,6 +158,7 @@ impl Rig {
             oracle: OracleClient::over(Arc::new(http)),
             contract: self.contract.clone(),
             exposure: Arc::default(),
+            sending: Semaphore::new(SENDING),
         }
     }
 

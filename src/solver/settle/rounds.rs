@@ -36,9 +36,22 @@ impl Settler {
             tokio::select! {
                 Some(key) = looks.next() => turns.finished(&key),
                 _ = tick.tick() => {
-                    if let Err(error) = self.collect(&mut turns, clock()).await {
+                    let mut done = Vec::new();
+                    // A look may hold the account: it goes on meanwhile.
+                    let collected = {
+                        let collecting = self.collect(&mut turns, clock());
+                        tokio::pin!(collecting);
+                        loop {
+                            tokio::select! {
+                                collected = &mut collecting => break collected,
+                                Some(key) = looks.next() => done.push(key),
+                            }
+                        }
+                    };
+                    if let Err(error) = collected {
                         tracing::warn!(%error, "settlements wait");
                     }
+                    done.iter().for_each(|key| turns.finished(key));
                 }
             }
         }

@@ -105,6 +105,7 @@ async fn settler(rig: &Rig, oracle: OracleClient) -> Settler {
 async fn settling(rig: &Rig, oracle: OracleClient, exposure: Arc<Exposure>) -> Settler {
     Settler {
         exposure,
+        sending: Semaphore::new(SENDING),
         requests: rig.requests.clone(),
         account: rig.solver().await.accounts["origin"].clone(),
         oracle,

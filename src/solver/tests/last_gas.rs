@@ -10,7 +10,10 @@ use super::{
     rig::{RICH, Rig, native, recipient},
     waste::native_deposit,
 };
-use crate::request::{Request, fact::Deposit};
+use crate::{
+    request::{Request, fact::Deposit},
+    solver::judge::Next,
+};
 
 /// What fifty payments cost.
 const KEPT: u128 = 50 * 100_000 * 110;
@@ -78,6 +81,40 @@ async fn no_native_deposit_that_goes_back_takes_the_last_gas() {
             assert_eq!(paid, [(recipient(2), U256::from(PAID))], "{excess} {left}");
         }
     }
+}
+
+/// Where no code runs and there are no tokens, each payment brings its own fee: nothing is kept from who is given back.
+#[tokio::test]
+async fn where_nothing_needs_gas_a_deposit_that_goes_back_takes_all() {
+    for (without_code, without_tokens) in [(true, true), (true, false), (false, true)] {
+        let mut rig = Rig::new();
+        rig.without_tokens = without_tokens;
+        rig.origin.with(|world| world.without_code = without_code);
+        let request = to_give_back(&rig, 1, (RICH - LITTLE, false)).await;
+        let solver = rig.solver().await;
+        for _ in 0..20 {
+            solver.advance(&request.id, rig.now).await.unwrap();
+            rig.mine(1);
+        }
+        let given = !rig.origin.paid(request.order_id).is_empty();
+        assert_eq!(given, without_code && without_tokens);
+    }
+}
+
+/// Nobody tops an account up within seconds.
+#[tokio::test]
+async fn who_cannot_be_given_back_now_is_looked_at_again_in_a_minute() {
+    let rig = Rig::new();
+    let request = to_give_back(&rig, 1, (RICH - LITTLE, false)).await;
+    let solver = rig.solver().await;
+    let next = solver.advance(&request.id, rig.now).await;
+    assert_eq!(next, Ok(Next::Until(rig.now / 1_000 + 60)));
+    // What is paid goes on at once.
+    let rig = Rig::new();
+    let request = to_give_back(&rig, 1, (RICH / 2, false)).await;
+    let solver = rig.solver().await;
+    let next = solver.advance(&request.id, rig.now).await;
+    assert_eq!(next, Ok(Next::Wait));
 }
 
 /// Each is judged while nothing of the other is stored: it is being signed.

@@ -77,6 +77,8 @@ pub struct Rig {
     pub caps: Caps,
     /// Seconds between blocks, as the market file says.
     pub pace: u64,
+    /// Networks list their native currency only.
+    pub without_tokens: bool,
 }
 
 struct Settlement(U256);
@@ -186,6 +188,7 @@ impl Rig {
             settlement: U256::ZERO,
             caps: Caps::default(),
             pace: chain::PACE,
+            without_tokens: false,
         };
         for chain in [&rig.origin, &rig.destination] {
             chain.give(&rig.solver_text(), native(), RICH);
@@ -245,10 +248,13 @@ impl Rig {
     pub async fn solver(&self) -> Solver {
         let (mut accounts, mut former) = (HashMap::new(), Vec::new());
         for chain in [&self.origin, &self.destination] {
-            let network = Network {
+            let mut network = Network {
                 block_seconds: self.pace,
                 ..network(chain.name, chain.number, self.caps)
             };
+            if self.without_tokens {
+                network.currencies.truncate(1);
+            }
             let chain = TradingChain::scripted(network, chain.chain(), chain.providers());
             let account = self.account(chain).await;
             let chain = account.chain.clone();

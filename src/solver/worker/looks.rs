@@ -1,7 +1,7 @@
 //! Which open requests wait for a look, which are looked at now, and what their last looks saw. Each way has a queue of
 //! its own; a request whose look failed waits some turns longer. Reads nothing.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use alloy::primitives::B256;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -29,6 +29,8 @@ pub struct Looks {
     queued: u64,
     /// What is known of open requests.
     pub open: HashMap<B256, Open>,
+    /// Networks of such requests that this start has not opened, each told once.
+    pub unopened: HashSet<String>,
 }
 
 /// The requests of one way that are to be looked at, and how many of it are looked at now.
